@@ -1,1 +1,1 @@
-"""A run: its start and end, its plan and its jobs, what heals it, and campaigns of many runs."""
+"""A run: its start and end, its plan and its jobs, repair of its results, and campaigns of many runs."""

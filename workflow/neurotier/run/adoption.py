@@ -1,9 +1,9 @@
-"""Jobs on a cluster that outlive their head: the next one takes over those that do what it wants, and ends the others.
+"""Cluster jobs that outlive their head: the next head takes over those that do what it wants, and ends the others.
 
-A job writes to records and journal, and needs no head. The name of a Slurm job says for which results folder it is,
-what it does for whom, and which share that is: so the jobs of a head that was killed are found, also those whose number
-it never heard. Of other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their numbers in
-the journal; those are ended, and one that begins later finds that another run has begun.
+A job writes records and journal, and needs no head. The name of a Slurm job says which results folder it belongs to,
+what it does for which participants, and which share that is: so the jobs of a killed head are found, even those whose
+number it never learnt. With other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their
+numbers in the journal; these are ended, and one that begins later finds that another run has begun.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from neurotier.run.journal import entries, read_notes
 from neurotier.run.participants import images_of, key_of, members_of
 
 NUMBER = re.compile(r"\w[\w.\[\]-]*")
-"""What looks like the number of a job, of whatever scheduler: a planted one may look like an option."""
+"""What looks like a job number of any scheduler: a planted one may look like an option."""
 
 JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
-"""Names of Slurm jobs that analyse a share; those of other steps end with the rule."""
+"""Names of Slurm jobs that analyse a share; those of other steps end with the rule's name."""
 
 
 def prefix_of(places: Places) -> str:
-    """How the names of all Slurm jobs for a results folder begin."""
+    """The prefix of the names of all Slurm jobs for a results folder."""
     return f"neurotier-{short_hash(str(places.results.resolve()))}-"
 
 
 def name_of_job(places: Places, share: str, analysis: str, settings: Any = None) -> str:
-    """Name of the Slurm job that analyses a share: what it is to do, in eight digits, and the share.
+    """Name of the Slurm job that analyses a share: eight digits for what it is to do, then the share.
 
-    The first is of the analysis, the participants with their images, and all settings; those noted, if none are given.
+    The digits are a hash of the analysis, the participants with their images, and all settings, by default the saved.
     """
     members = [[name, key_of(analysis, images_of(places, name))] for name in members_of(share, places)]
     work = short_hash(json.dumps([members, settings or read_json(places.settings_file)], sort_keys=True))
@@ -50,10 +50,10 @@ def name_of_job(places: Places, share: str, analysis: str, settings: Any = None)
 
 
 def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
-    """Jobs of runs without an end: those that Slurm has by name or number, and numbers of other schedulers' jobs that
-    have been submitted and have not noted their own end, each with its run. Where Slurm is, it knows all plain numbers.
+    """Jobs of runs without an end: those that Slurm lists by name or number; and numbers of other schedulers' jobs that
+    were submitted and have not noted their own end, each with its run. Where there is Slurm, plain numbers are its own.
 
-    By now a number may be another job's, or one of another cluster's: ours works in the folder that was noted.
+    By now a number may belong to another job, or to a job of another cluster: ours works in the folder that was noted.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     works_in = {}
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note.get("job") for note in read_notes(places, folder.name) if "exit_code" in note}
-        lines = entries(places, folder.name, "submitted")  # of a share again when its job before that has ended
+        lines = entries(places, folder.name, "submitted")  # a share is submitted again when its earlier job has ended
         for line in {(line.get("rule"), line.get("share") or line.get("job")): line for line in lines}.values():
             if (number := str(line.get("job"))) not in over and NUMBER.fullmatch(number):
                 submitted[number], works_in[number] = folder.name, line.get("folder")
@@ -81,19 +81,19 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
 
 
 def last_facts(places: Places) -> Record:
-    """What the run that began last has noted of itself; nothing if there was none, or it cannot be read."""
+    """The facts that the latest run noted about itself; empty if there was none, or they cannot be read."""
     return whole_json(places.runs / f"{latest_run(places)}.json")
 
 
 def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:
-    """End the jobs that earlier runs have left, but for those that do what is wanted; shares of these, and which start.
+    """End the jobs that earlier runs left, except those that do what is wanted; the shares of these, and their starts.
 
     Parameters
     ----------
     places
         Of the results, whose lock the caller holds.
     wanted
-        Shares to the names of their jobs, without the number of a start.
+        Share to the name of its job, without the number of a start.
     command
         The profile's command that ends a job of a scheduler other than Slurm; empty if it has none.
     say
@@ -125,7 +125,7 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
 
 
 def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: str, say: Say) -> None:
-    """End jobs of Slurm, and wait until they are gone; and jobs of another scheduler by its command."""
+    """End Slurm jobs, and wait until they are gone; end jobs of another scheduler with its command."""
     failed = {number: f"it is {state} still" for number, state in slurm.cancel(jobs).items()}
     gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in failed]
     for number in others:
@@ -143,13 +143,13 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
 
 
 def node_at_fault(places: Places, number: str) -> tuple[str, str] | None:
-    """The node of a job that ended for a reason of its node, such as a full tier, and that; ``None`` of any other."""
+    """The node of a job that failed because of its node, such as a full tier there, and the reason; else ``None``."""
     notes = [note for note in read_notes(places, current_run()) if note.get("job") == number]
     last = next(reversed(notes), Record())
     return (last["node"], last["fault_of_node"]) if last.get("fault_of_node") else None
 
 
-# What a job asks for itself.
+# What a job asks on its own behalf.
 
 
 def latest_run(places: Places) -> str:
@@ -161,7 +161,7 @@ def latest_run(places: Places) -> str:
 
 
 def is_wanted(places: Places) -> bool:
-    """Whether the run that began last wants this job; a Slurm job of a share works for that run from now on."""
+    """Whether the latest run wants this job; a Slurm job of a share works for that run from now on."""
     latest = latest_run(places)
     if latest and os.environ.get("SLURM_JOB_NAME", "").startswith(prefix_of(places)):
         os.environ[RUN] = latest

@@ -1,5 +1,5 @@
-"""What a user asks apart from a run: for a folder to work in, and a profile of a cluster; of a results folder, for its
-pages, its jobs on a cluster and the container images in its store; and for a description of what was measured."""
+"""Commands apart from a run: lay out a folder to work in; show the pages of a results folder, its jobs on a cluster,
+and the container images in its store; describe what was measured."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from neurotier.run.jobs import forget_stopped, load_settings
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:
-    """Print the cluster jobs of runs that have not ended, each with its state and, if it waits, Slurm's reason; and end
-    them before, if asked. The exit code of the process.
+    """Print the cluster jobs of runs that have not ended, each with its state and, if it waits, Slurm's reason; end
+    them first, if asked to. Returns the exit code of the process.
 
     Raises
     ------
     BusyError
-        If they are to be ended, and their run lives.
+        If they are to be ended while their run is alive.
     """
     places = Places.from_settings(own_settings(results) if end_them else load_settings(results))
     if end_them:
@@ -48,12 +48,12 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
 
 
 def own_settings(results: Path) -> Settings:
-    """Settings of results in which something is removed; another user may have planted neither them nor their tiers.
+    """Settings of results in which something is to be removed; refused if another user may have planted any.
 
     Raises
     ------
     TierError
-        If one may have.
+        If another user may have planted the results folder or a tier.
     """
     refuse_planted_results(results)
     settings = load_settings(results)
@@ -63,21 +63,21 @@ def own_settings(results: Path) -> Settings:
 
 
 def open_page(results: Path, name: str) -> int:
-    """Show a page in the browser, and print where it lies; the exit code of the process.
+    """Show a page in the browser, and print its path; returns the exit code of the process.
 
     Parameters
     ----------
     results
         The results folder.
     name
-        Which page; empty for the one that was written last.
+        Name of the page; empty for the latest one.
 
     Raises
     ------
     SettingsError
         If there is no such page.
     PermissionError
-        If the folder may not be looked into.
+        If the folder may not be read.
     """
     files = list(results.iterdir()) if results.is_dir() else []  # glob would find nothing in a folder closed to us
     pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
@@ -88,15 +88,15 @@ def open_page(results: Path, name: str) -> int:
         raise SettingsError(f"has no page {name!r}", str(results), f"it has {', '.join(sorted(pages))}")
     page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
     print(page)
-    if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a browser for terminals would be found, if any
+    if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a text browser might be started
         webbrowser.open(page.as_uri())
     return 0
 
 
 def show_images(results: Path, unused_days: float | None) -> int:
-    """Print the container images in the store, or remove those that were not used for so long; the exit code.
+    """Print the container images in the store, or remove those unused for ``unused_days``; returns the exit code.
 
-    Those that a results folder uses stay in any case.
+    Images that a results folder uses are never removed.
     """
     places = Places.from_settings(load_settings(results) if unused_days is None else own_settings(results))
     stored = list(stored_images(places.image_store, places.images))
@@ -116,7 +116,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
 
 
 def show_description(record: Path, phase: str | None, output: Path | None) -> int:
-    """Print a description of a measured run (:mod:`neurotier.analysis.rehearsal`), or write it; the exit code.
+    """Print or write a description of a measured run (:mod:`neurotier.analysis.rehearsal`); returns the exit code.
 
     Raises
     ------
@@ -135,24 +135,24 @@ def show_description(record: Path, phase: str | None, output: Path | None) -> in
 
 
 LINKED = "workflow"
-"""Rules and scripts are those of the library, always: a copy would stay behind when the package is renewed."""
+"""Linked, since rules and scripts must be the library's: a copy would be outdated when the package is updated."""
 
 COPIED = ("config", "profiles", "containers")
-"""What users change."""
+"""Copied, since users change these."""
 
 
 def lay_out(folder: Path) -> list[str]:
-    """Lay out a folder with the workflow, its configuration and profiles; what to do next, in lines.
+    """Lay out a folder with the workflow, its configuration and profiles; returns lines that say what to do next.
 
-    In a folder that was laid out before, the workflow is that of this version afterwards, what is missing is copied,
-    and what is there stays as it is.
+    In a folder laid out before, the workflow is switched to this version and what is missing is copied; existing files
+    stay as they are.
 
     Raises
     ------
     SettingsError
-        If something else is there by the name of the workflow.
+        If it is a BIDS dataset, or something else has the name of the workflow there.
     TierError
-        If the folder cannot be written, or another user may have planted what leads there.
+        If the folder cannot be written, or another user may have planted a part of its path.
     """
     refuse_planted(folder, "folder to work in", "choose another folder")
     link = folder / LINKED
@@ -174,7 +174,7 @@ def lay_out(folder: Path) -> list[str]:
                 partial.symlink_to(ROOT / LINKED)
             added.append(LINKED)
     except OSError as error:
-        is_copy = isinstance(error, shutil.Error)  # of copytree: what was copied, where to, and why not, of each file
+        is_copy = isinstance(error, shutil.Error)  # of copytree: source, target and reason for each file
         why = error.args[0][0][2] if is_copy else error.strerror
         raise TierError(f"cannot be written: {why}", str(error.filename or folder)) from None
     return [

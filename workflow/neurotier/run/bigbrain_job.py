@@ -1,8 +1,8 @@
 """The incrementation in one job of a cluster: a Snakemake on the node makes blocks, runs and checks, as on one machine.
 
-It has results of its own (``bigbrain/node``) and keeps to one node: a block on a tier of the node's own can be read
-nowhere else, and a slow node is not to look like a slow engine. A run that was interrupted begins anew, on whatever
-node the next job is; runs that are through are not done again, and their table says on which host they were.
+That Snakemake has a results folder of its own (``bigbrain/node``) and stays on one node: a block on a tier of the
+node's own can be read nowhere else, and a slow node must not look like a slow engine. An interrupted run begins again,
+on whichever node the next job gets; finished runs are not repeated, and their table says on which host they were.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ FOLDER = "node"
 
 
 def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Places:
-    """Do all runs that are not there yet, on this machine; the places of their results.
+    """Do all runs that are still missing, on this machine; returns the places of their results.
 
     Parameters
     ----------
     asked
         What :meth:`neurotier.bigbrain.plan.BigBrainPlan.asked_of_node` gave.
     settings, places
-        Of the run that has a cluster.
+        Of the outer run, which uses the cluster.
     log
-        File that takes what Snakemake prints.
+        File for what Snakemake prints.
 
     Raises
     ------
     TierError
-        If a tier is not there on this node, or not what it is declared to be.
+        If a tier is missing on this node, or not what it is declared to be.
     RunError
-        If the runs did not come to their end.
+        If the runs did not finish.
     """
     file, results = log.with_name("configuration.yaml"), Path(settings.results, places.bigbrain.name, FOLDER)
     inner = inner_settings(asked, settings, results, file)
@@ -51,7 +51,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     forget_interrupted(plan)
     write_text(log, "")
     cores = max(len(os.sched_getaffinity(0)), *inner.bigbrain.parallelism)
-    # A tier's path may have the job's number in it, which is no reason to do again what is done.
+    # A tier's path may have the job's number in it, which must not make finished runs be repeated.
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
     last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
     if snakemake([str(last), *ALONE, *again, "--cores", str(cores), "--configfile", str(file)], log) != 0:
@@ -61,9 +61,9 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
 
 
 def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
-    """Remove runs of another configuration: with other blocks, or that do something else with them.
+    """Remove runs of another configuration: of other blocks, or with other settings of the incrementation.
 
-    More engines, tiers, processes or repetitions are no other configuration.
+    More engines, tiers, processes or repetitions do not count as another configuration.
     """
     asked = vars(settings.bigbrain)
     wanted = {key: asked[key] for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
@@ -74,18 +74,18 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
     if not before or any(before.get(key, value) != value for key, value in wanted.items()):
         remove_tree(plan.places.results)
         before = {}
-    write_json(file, before | wanted)  # runs on a tier that is left out today stay, and so does its path
+    write_json(file, before | wanted)  # runs on a tier that is not asked for now stay, and so does its path
 
 
 def forget_interrupted(plan: BigBrainPlan) -> None:
-    """Remove runs that have begun and are not through: their blocks may be on another node."""
+    """Remove runs that began and did not finish: their blocks may be on another node."""
     for run in plan.order:
         if not plan.checked(run).exists():
             remove_tree(plan.places.bigbrain_run(run))
 
 
 def take_over(inner: Places, tables: Sequence[Path]) -> None:
-    """Copy tables of the runs, with their sidecars, to where those of this machine would be."""
+    """Copy tables of the runs, with their sidecars, to where the tables of a run on this machine would be."""
     for table in tables:
         for file in (table.with_suffix(".json"), table):
             write_text(file, (inner.bigbrain / file.name).read_text())

@@ -1,15 +1,16 @@
-"""Campaigns: which runs there are, in what order they are run, that all can be done; and the runs in turn.
+"""Campaigns: plan the runs and their order, check that all of them are possible, and do one after the other.
 
-Each repetition is a block, whose order is drawn (:func:`in_order`), so that what drifts meanwhile, a warmer machine or
-a fuller disk, does not fall on one tier. A run is known by what it measures, not by its place in the order: tiers,
-parallelism or repetitions can be added later, and what is there is not run again. A campaign runs for hours; what
-cannot fit is refused before its first run and not found out by its twentieth.
+Each repetition is a block in random order (:func:`in_order`), so that a drift in the meantime, such as a warmer machine
+or a fuller disk, does not fall on one tier. A run is identified by what it measures, not by its place in the order:
+tiers, parallelism or repetitions can be added later without repeating existing runs. A campaign runs for hours, so what
+cannot fit is refused before its first run.
 
-Each run is an ordinary one with results of its own. All are one job of the outer Snakemake and not one job a run: a
-shuffled order cannot be said in rules, whose priorities hold for all their jobs, and runs must never overlap. A run is
-started twice: to have everything ready up to the participant jobs (dataset, index, images, tool), and, once the page
-cache is as asked for, for the participant jobs themselves. A run that was killed is done again from its beginning: half
-a run has no makespan. What is kept of it, ``campaign/runs/CONDITION/REPETITION``, is a folder that appears by a rename.
+Each run is an ordinary run with its own results folder. All of them are one job of the outer Snakemake, not one job
+each: rules cannot express a shuffled order, since a rule's priority holds for all its jobs, and runs must never
+overlap. A run is started twice: once to make everything ready up to the participant jobs (dataset, index, images, tool)
+and, once the page cache is as requested, for the participant jobs themselves. A killed run is done again from its
+beginning: half a run has no makespan. What is kept of a run, ``campaign/runs/CONDITION/REPETITION``, is a folder that
+appears by a rename.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ APART = (
     *("results", "report", "campaign", "comparison", "published", "probe", "advice", "shares", "node_class"),
     *(*WORKLOADS, "bigbrain"),
 )
-"""Sections that do not change what a run measures, and that runs go without."""
+"""Sections that do not change what a run measures; they are left out of its configuration."""
 
 FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation", "ahead")
-"""Keys of section ``dataset`` that do not either: all of that is over when the participant jobs begin, or not done."""
+"""Keys of section ``dataset`` that do not either: these steps are over, or skipped, when participant jobs begin."""
 
 PLACED = ("tiers", "placement", "in_containers")
-"""Sections that do not change what a run makes."""
+"""Sections that do not change the outputs of a run."""
 
 
 class PlannedRun(NamedTuple):
@@ -108,9 +109,9 @@ class PlannedRun(NamedTuple):
     configuration, settings
         Configuration of the run, but for its results folder; the same, checked.
     identity
-        What tells runs apart that measure different things under the same condition's name.
+        Hash that differs between runs that measure different things, even under the same condition.
     analysis
-        What tells apart runs whose outputs are not the same.
+        Hash that differs between runs whose outputs may differ.
     """
 
     position: int
@@ -138,7 +139,7 @@ def conditions(settings: Settings) -> list[Condition]:
 
 
 def configuration_of(base: Facts, settings: Settings, condition: Condition) -> Record:
-    """The configuration of a run of a condition, but for its results folder. It drops nothing while it is measured."""
+    """The configuration of a run of a condition, without its results folder. Such a run does not drop images."""
     own = without(copy.deepcopy(dict(base)), *APART)
     own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
     placed = settings.campaign.placements[condition.placement]
@@ -152,18 +153,18 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
 def planned_runs(
     base: Facts, settings: Settings, places: Places, index: str = "", elsewhere: bool = False
 ) -> list[PlannedRun]:
-    """Every run of a campaign, in the order in which they are to be run.
+    """Every run of a campaign, in the order in which they are to be done.
 
     Parameters
     ----------
     base
-        The configuration as it was given, but for credentials of the source.
+        The configuration as given, without credentials of the source.
     settings, places
         The same, checked, and the places of the campaign.
     index
-        Checksum of the table of images: others in a folder are other runs.
+        Checksum of the table of images: runs of other images are other runs.
     elsewhere
-        Whether they are run on a node of a cluster, whose programs are not those of this machine.
+        Whether they are done on a node of a cluster, whose programs may differ from those of this machine.
     """
     made, versions = [], Record()
     for condition in conditions(settings):
@@ -184,17 +185,17 @@ def planned_runs(
 
 
 def version_here(tool: ToolSettings) -> str:
-    """The version of a tool on this machine; empty if it is not here, which is said before the first run."""
+    """The version of a tool on this machine; empty if it is missing, which is reported before the first run."""
     with suppress(ToolError):
         return make_tool(tool).version()
     return ""
 
 
 def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
-    """Repetition and index of the condition of every run: in random order, and in the next repetition backwards.
+    """Repetition and index of the condition of every run: random in odd repetitions, then the reverse in even ones.
 
-    Drawn anew each time, one of two would be the first in all of three repetitions every fourth time, and a steady
-    drift would look like a difference.
+    If each repetition were shuffled by itself, one of two conditions would be first in all of three repetitions every
+    fourth time, and a steady drift would look like a difference.
 
     >>> [index for _, index in in_order(3, 4, seed=1)]
     [2, 0, 1, 1, 0, 2, 0, 1, 2, 2, 1, 0]
@@ -222,13 +223,13 @@ class Campaign(NamedTuple):
     Attributes
     ----------
     planned
-        Its runs, in the order in which they are run.
+        Its runs, in the order in which they are done.
     settings, places
         Of the results folder that keeps it.
     limits
         Snakemake resources that the jobs of a run share.
     say
-        Where to tell the user.
+        Prints a line for the user.
     """
 
     planned: Sequence[PlannedRun]
@@ -239,7 +240,7 @@ class Campaign(NamedTuple):
 
     @classmethod
     def of_script(cls, context: Context) -> Campaign:
-        """The campaign that a script is about."""
+        """The campaign that a script works on."""
         index = (context.places.index / "images.sha256").read_text()
         settings, places, facts = context.settings, context.places, context.run_facts
         elsewhere = bool(facts.get("elsewhere"))
@@ -251,12 +252,12 @@ class Campaign(NamedTuple):
         return self.places.campaign / "runs" / run.name / str(run.repetition)
 
     def condition_of(self, run: PlannedRun) -> Record:
-        """What was run, and what speaks against it; nothing if it is not there, or that cannot be read any more."""
+        """The conditions under which a run was done and its validity; empty if it is missing or no longer readable."""
         return whole_json(self.folder(run) / "condition.json")
 
     @property
     def to_do(self) -> list[PlannedRun]:
-        """The runs that are to be done: one that was stopped, in whole or in part, tells nothing of its condition."""
+        """The runs that are to be done: one that was stopped, in whole or in part, says nothing about its condition."""
         again = self.settings.campaign.repeat_invalid
         noted = [(run, self.condition_of(run)) for run in self.planned]
         return [
@@ -270,10 +271,10 @@ SCARCE = {
     "mem_mb": ("memory", "MB", "or say --resources mem_mb=N if the jobs need less than estimated"),
     "work_files": ("room for files on the work tier", "inodes", "remove files there, or leave its placements out"),
 }
-"""Resources that limit a parallelism: what they are, their unit, and what else to do."""
+"""Resources that limit the parallelism: what each is, its unit, and another way out."""
 
 RESULTS_FACTOR = 2
-"""Bytes of results per byte of compressed input: the brain, at most as large, and what is kept beside it."""
+"""Bytes of results per byte of compressed input: the brain, at most as large, and what is kept with it."""
 
 
 def plan_rows(campaign: Campaign) -> Rows:
@@ -292,14 +293,14 @@ def plan_rows(campaign: Campaign) -> Rows:
 
 
 def check_campaign(campaign: Campaign) -> None:
-    """Say what will be done, and refuse what cannot be; runs that are there need nothing any more.
+    """Tell the user what will be done, and refuse what is impossible; existing runs need nothing.
 
     Raises
     ------
     TierError
-        If a tier is not there, not what it is declared to be, or has no room.
+        If a tier is missing, not what it is declared to be, or has no room.
     SettingsError
-        If the parallelism asked for cannot be reached, or a placement cannot be had.
+        If the requested parallelism or a placement is impossible.
     """
     settings, planned, say = campaign.settings, campaign.planned, campaign.say
     people = selected_in(campaign.places)
@@ -324,7 +325,7 @@ def check_campaign(campaign: Campaign) -> None:
 
 
 def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
-    """Bytes that each role still needs on each tier (tier to role) at the same time, at most, but for images."""
+    """For each tier, the most bytes that each role there still needs at the same time, without container images."""
     images = [image for own in people.values() for image in own]
     dataset = size_of(images)
     needed: dict[str, dict[str, int]] = {}
@@ -341,14 +342,14 @@ def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
 
 
 def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
-    """Bytes of the dataset that a tier holds already; all of them if it is a folder that is read where it lies."""
+    """Bytes of the dataset that a tier already holds; all of them if it is a folder that is read in place."""
     clone = clone_on(campaign.settings, campaign.places, tier)
     links_to = campaign.settings.dataset.links_to
     return size_of(image for image in images if is_present(clone, image.path, links_to))
 
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
-    """Say what a tier will hold, and refuse if it cannot."""
+    """Tell the user what a tier will hold, and refuse if it has no room."""
     needed, free = sum(roles.values()), tier.usable_bytes()
     parts = ", ".join(f"{role} {size(count)}" for role, count in roles.items())
     say(f"  tier {tier.name}: {parts} at most; {size(free)} free")
@@ -361,7 +362,7 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
 
 
 def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]) -> None:
-    """Refuse a parallelism that cannot be reached: a figure 'at 96' that ran 60 jobs is none at 96."""
+    """Refuse a parallelism that cannot be reached: a figure 'at 96' from 60 jobs at once is not one at 96."""
     asked, where = run.condition.parallelism, "config key campaign.parallelism"
     if asked > len(people):
         raise SettingsError(
@@ -386,25 +387,25 @@ ALONE = (
     *("--snakefile", str(SNAKEFILE), "--workflow-profile", "none", "--scheduler", "greedy"),
     *("--keep-going", "--nolock", "--replace-workflow-config"),
 )
-"""Arguments of an inner Snakemake, whose file is its whole configuration, without a profile of the outer one."""
+"""Arguments of an inner Snakemake: its file is its whole configuration, and no profile of the outer one applies."""
 
 OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 """Environment variables of the outer run that would change an inner one."""
 
 OUTPUTS = ("derivatives", "app")
-"""Folders whose contents are the same on every tier, or the run is invalid."""
+"""Folders whose contents must be the same on every tier; otherwise the run is invalid."""
 
 KEPT = ("profile", "state", "index", "logs")
-"""What a run leaves to its campaign."""
+"""What a campaign keeps of a run."""
 
 
 def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
-    """Run one repetition of a condition, and keep its records; what is noted of it.
+    """Run one repetition of a condition, and keep its records; returns what is noted about it.
 
     Raises
     ------
     RunError
-        If the run could not be begun, or left no trace.
+        If the run could not be made ready, left no row, or has another dataset than the campaign.
     """
     started_s, condition = time.monotonic(), run.condition
     log = campaign.places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
@@ -432,13 +433,13 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         raise RunError("the dataset is not the one that was indexed for the campaign any more", str(condition), fix)
     cache = make_cache_ready(condition.cache, inner, places, log)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
-    # The run that made ready has no row.
+    # The start that made everything ready has no row.
     rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
     if not rows:
         raise failed("ended without a row of its own")
     facts = rows[-1]
     row, stopped = facts["row"], bool(facts.get("stopped_by"))
-    begun = row["participants"] + row["failed"]  # of a job that was killed at once nothing is known
+    begun = row["participants"] + row["failed"]  # of participants whose job was killed at once, nothing is known
     accident = any(may_pass(one["exit_code"]) for one in read_failures(places)) or begun < len(selected_in(places))
     outputs = {
         f"{name}/{path}": str(content)
@@ -461,9 +462,9 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
 
 
 def inner_settings(given: Facts, outer: Settings, results: Path, file: Path) -> Settings:
-    """The settings of an inner run, whose tiers are those that this machine has; ``file`` takes its configuration.
+    """The settings of an inner run, with this machine's tiers; its configuration is written to ``file``.
 
-    A tier of each node is that of the node that the campaign is on.
+    Tiers of the nodes become those of the node that the campaign is on.
     """
     tiers = {
         name: {**tier, "path": str(tier_named(outer, name).here().path), "node": False}
@@ -475,12 +476,12 @@ def inner_settings(given: Facts, outer: Settings, results: Path, file: Path) -> 
 
 
 def inner_results(places: Places) -> Path:
-    """Where the runs of a campaign have their results meanwhile, below the path of any tier."""
+    """Where the runs of a campaign keep their results in the meantime, below the path of any tier."""
     return private_folder(Path()) / "campaign" / short_hash(str(places.results))
 
 
 def remove_inner_results(campaign: Campaign) -> None:
-    """Remove what runs that were killed have left on the tiers, and the folders for it."""
+    """Remove what killed runs left on the tiers, and the folders for it."""
     for name in {run.settings.placement["results"] for run in campaign.planned}:
         tier = tier_named(campaign.settings, name)
         tier.refuse_planted()
@@ -488,9 +489,9 @@ def remove_inner_results(campaign: Campaign) -> None:
 
 
 def snakemake(arguments: list[str], log: Path) -> int:
-    """Run Snakemake with all that it prints in a log; its exit code. Nothing of it runs on when this returns or raises.
+    """Run Snakemake with all its output in a log; its exit code. When this returns or raises, none of its jobs runs on.
 
-    A signal that ends this process ends it too: the way of jobs that were asked to, and not that of a run that fails.
+    A signal that ends this process ends Snakemake, too, as jobs end that were asked to, not as a run that fails.
     """
     environment = without(os.environ, *OWN_VARIABLES) | {CAMPAIGN: current_run()}
     note(log, f"$ snakemake {' '.join(arguments)}")
@@ -508,13 +509,13 @@ def snakemake(arguments: list[str], log: Path) -> int:
 
 
 def last_said(log: Path) -> str:
-    """What neurotier said last in the log of a Snakemake; empty if it said nothing."""
+    """The last thing that neurotier said in the log of a Snakemake; empty if it said nothing."""
     said = re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)
     return next(reversed(said), "")
 
 
 def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> CacheState:
-    """Bring the page cache into the state that is asked for."""
+    """Bring the page cache into the requested state."""
     dataset = load_dataset(places)
     inputs = [dataset.path / row["path"] for row in read_table(places.images_table, "images")]
     others = []
@@ -534,7 +535,7 @@ def judged(
     accident: bool,
     stopped: bool,
 ) -> Record:
-    """What is noted of a run: what it was, and what speaks against it.
+    """What is noted about a run: what it was, and why it is invalid, if it is.
 
     Parameters
     ----------
@@ -549,19 +550,19 @@ def judged(
     taken_s
         How long all of it took, s.
     accident
-        Whether somebody failed for what may pass: a full tier, or a kill, by a person or by the kernel for want of
-        memory. Once that is an accident, and the run is done again; twice is none.
+        Whether somebody failed for a reason that may pass: a full tier, or a kill, by a person or by the kernel for
+        lack of memory. The run is then done again, but only once.
     stopped
-        Whether it was told to stop from outside.
+        Whether it was stopped from outside.
     """
     before = campaign.condition_of(run)
     stopped = stopped or (accident and not before.get("stopped"))
     problems = [cache.problem] if cache.problem else []
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
-    if most < possible and not row["failed"]:  # whose times are not known
+    if most < possible and not row["failed"]:  # the times of failed participants are not known
         because = f": {row['limited_by']}" if row["limited_by"] else ""
         problems.append(f"{most} of {possible} jobs at most ran at once{because}")
-    # Nobody has failed, either, in a job that was killed before its participants began.
+    # In a job that was killed before its participants began, nobody has failed, either.
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
         problems += differing(campaign, run, outputs)
     return {
@@ -578,9 +579,9 @@ def judged(
 
 
 def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
-    """What differs from the outputs of the first run of the same tool, if anything.
+    """How the outputs differ from those of the first run of the same tool, if they do.
 
-    The first run with all its participants is noted; if that cannot be read any more, the next one is.
+    The first run with all its participants is noted; if that note can no longer be read, the next such run is.
     """
     file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
     first = whole_json(file)
@@ -594,13 +595,13 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
 
 
 def walk(campaign: Campaign) -> None:
-    """Run what is not there yet.
+    """Do the runs that are still missing.
 
     Raises
     ------
     RunError
-        At the end, if runs could not be done, or were stopped; those that are invalid are there, and said. At once if
-        others disturb the first run, or two in a row: so they would the rest.
+        At the end, if runs could not be done or were stopped; invalid runs are kept, and mentioned. At once if other
+        users' processes disturb the first run, or two in a row: they would disturb the rest, too.
     """
     planned, say = campaign.planned, campaign.say
     remove_inner_results(campaign)
@@ -642,6 +643,6 @@ def walk(campaign: Campaign) -> None:
 
 
 def remaining(campaign: Campaign, left: int) -> str:
-    """How long so many runs will take, from the runs that are there: each repetition has all conditions."""
+    """How long ``left`` more runs will take, judging by those that exist: each repetition has all conditions."""
     taken_s = [condition["taken_s"] for condition in filter(None, map(campaign.condition_of, campaign.planned))]
     return f"; about {seconds(left * statistics.fmean(taken_s))} left" if taken_s else ""

@@ -1,7 +1,7 @@
-"""What became of the jobs that a run gave to a cluster: the table ``jobs.tsv``.
+"""What became of the jobs that a run submitted to a cluster: the table ``jobs.tsv``.
 
-Three know: the head what it submitted when, each job of a share where it runs and with whom (both in the
-:mod:`neurotier.run.journal`), and Slurm's accounting the rest. What nobody knows is empty, and never 0.
+The head notes what it submitted and when; each job of a share where it runs and with whom (both in the
+:mod:`neurotier.run.journal`); Slurm's accounting has the rest. What is unknown is left empty, never 0.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
 
 CLOCKS_S = 3.0
-"""By how much a node's clock may be behind the controller's, whose times are whole seconds."""
+"""How far a node's clock may be behind the controller's, whose times are whole seconds."""
 
 GOING = ("RUNNING", "COMPLETING")
-"""Slurm's states of a job that has begun and not ended."""
+"""Slurm's states of a job that has begun and not yet ended."""
 
 NO_SLURM = "the jobs are not Slurm's, or it has no accounting"
 
@@ -35,17 +35,17 @@ PATIENCE_S = 60.0
 """How long sacct may take: its database may be busy, and a report must not wait for ever."""
 
 AT_ONCE = 10_000
-"""Most jobs that one call is asked for: their numbers are one word, of 128 KiB at most."""
+"""Most jobs in one call: their numbers are one argument, of at most 128 KiB."""
 
 EARLIER_S = 3600.0
-"""Jobs that were submitted so long before the run began are others, whose numbers came again; clocks may differ."""
+"""Jobs submitted this long before the run began are others whose numbers were reused; clocks may differ."""
 
 Start = Record
-"""One start of a job, by the accounting."""
+"""One start of a job, according to accounting."""
 
 
 def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
-    """Ask what became of a run's jobs but for those ``left`` to another, and keep it; what is known, if none answer."""
+    """Find out what became of a run's jobs, except those ``left`` to another, and save that, or what is known."""
     submitted, notes = entries(places, run, "submitted"), read_notes(places, run)
     numbers = {line["job"]: None for line in (*submitted, *notes) if line["job"]}
     if not numbers and not notes:
@@ -60,9 +60,9 @@ def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
 
 
 def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
-    """The same at the end of a run, after which nothing else tells of its jobs.
+    """The same at the end of a run, after which nothing else knows about its jobs.
 
-    Of a run that was killed, jobs that go on are left to the run that takes them over.
+    If the run was killed, jobs that still go on are left to the run that takes them over.
     """
     left: Collection[str] = ()
     if was_killed and entries(places, run, "submitted"):
@@ -73,21 +73,21 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
 
 def read_jobs(places: Places, run: str) -> Rows:
-    """Rows of ``jobs.tsv`` of one run; none if it had no jobs, or the file is damaged."""
+    """Rows of ``jobs.tsv`` of one run; empty if it had no jobs, or the file is damaged."""
     rows = whole_json(places.cluster_jobs(run)).get("rows", [])
-    return [dict.fromkeys(columns("jobs")) | row for row in rows]  # an earlier version has fewer columns
+    return [dict.fromkeys(columns("jobs")) | row for row in rows]  # earlier versions wrote fewer columns
 
 
 def all_job_rows(places: Places) -> Rows:
-    """Rows of ``jobs.tsv``, of all runs in order of time."""
+    """Rows of ``jobs.tsv`` of all runs, in order of time."""
     files = sorted(places.cluster_jobs("any").parent.glob("*.json"))
     return [row for file in files for row in read_jobs(places, file.stem)]
 
 
 def renew_jobs_table(places: Places) -> None:
-    """Write the table again, if it is there, with what the end of the run has brought.
+    """Write the table again, if it exists, with what became known at the end of the run.
 
-    It stays as old as it was: Snakemake would draw everything again.
+    It keeps its time stamp: otherwise Snakemake would draw everything again.
     """
     table = places.profile / "jobs.tsv"
     if table.exists():
@@ -106,13 +106,13 @@ def job_rows(
     run
         The run.
     submitted
-        What the head noted as it submitted them.
+        What the head noted when it submitted them.
     notes
-        What jobs noted of themselves, in order of time.
+        What jobs noted about themselves, in order of time.
     starts
-        What the accounting says, in order of time for each job.
+        What accounting says, in order of time for each job.
     reason
-        Why it says nothing.
+        Why accounting says nothing.
     """
     heads = {line["job"]: line for line in submitted}
     rows = []
@@ -130,7 +130,7 @@ def job_rows(
     for number, pairs in known.items():
         why = None if any(start for start, _ in pairs) else reason or "sacct does not know it"
         head = {"run": run, "job": number, "source": "head", "reason": why}
-        if job := heads.get(number):  # of the first start, it has noted the submission
+        if job := heads.get(number):  # the head noted the submission of the first start
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
             if len(pairs) < 2:
                 head["submitted_s"] = job["time_s"]
@@ -145,7 +145,7 @@ def job_rows(
 
 
 def row_of(head: Row, note: Entry, start: Start) -> Row:
-    """A row, but for which attempt it is; the accounting counts most, then what the job noted, then the head."""
+    """A row, without the number of the attempt; accounting takes precedence, then what the job noted, then the head."""
     row = dict.fromkeys(columns("jobs"))
     late = ("state", "elapsed_s") if "state" in note and start.get("state") in GOING else ()  # done, its Snakemake ends
     for known in (head, note, without(start, *late)):
@@ -159,7 +159,7 @@ def row_of(head: Row, note: Entry, start: Start) -> Row:
 
 
 def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start], str]:
-    """What the accounting says of jobs: each of their starts in order, and why it says nothing, if it does not.
+    """What accounting says about jobs: each of their starts, in order; and, if it says nothing, why.
 
     Parameters
     ----------
@@ -183,9 +183,9 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
 
 
 def starts_in(lines: Iterable[str]) -> list[Start]:
-    """The starts in what sacct has printed: a line each, followed by lines of its steps, of which the largest counts.
+    """The starts in sacct's output: one line each, followed by lines of its steps, of which the largest counts.
 
-    A job that was started again has a line for each start, if they are asked for (``--duplicates``).
+    With ``--duplicates``, a job that was started again has a line for each start.
 
     >>> lines = ["7|NODE_FAIL|n1|100|103|109|6|4|4|500M||00:00:00", "7|RUNNING|n2|109|120|Unknown|5|4|4|500M||00:00:00"]
     >>> [(start["state"], start["node"], start["started_s"], start["ended_s"]) for start in starts_in(lines)]
@@ -200,7 +200,7 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
         }
         number, _, step = start["job"].partition(".")
         if not step:
-            # A job that was cancelled while it waited has times of a start that never was.
+            # A job that was cancelled while it waited has times of a start that never happened.
             found.append(start if start["node"] else start | dict.fromkeys(("started_s", "elapsed_s", "cpus")))
         elif found and found[-1]["job"] == number:
             found[-1]["max_rss_bytes"] = max(one["max_rss_bytes"] or 0 for one in (found[-1], start)) or None
@@ -208,15 +208,15 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
 
 
 def number_of(text: str) -> int | None:
-    """A whole number, or time in whole seconds, that is known.
+    """A whole number, or a time in whole seconds; ``None`` if unknown.
 
-    sacct writes 0, ``Unknown``, ``None`` and the like for one that is not.
+    For an unknown one sacct writes 0, ``Unknown``, ``None`` and the like.
     """
     return slurm.number(text) or None
 
 
 def bytes_of(text: str) -> int | None:
-    """An amount of memory; 0 is what no sampling has seen.
+    """An amount of memory; ``None`` for 0, which means that no sample was taken.
 
     >>> bytes_of("5000K"), bytes_of("1.5G"), bytes_of("0"), bytes_of("")
     (5120000, 1610612736, None, None)
@@ -237,6 +237,6 @@ FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "AllocCPUS": ("cpus", number_of),
     "ReqMem": ("asked_memory_bytes", bytes_of),
     "MaxRSS": ("max_rss_bytes", bytes_of),
-    "TotalCPU": ("cpu_s", lambda text: slurm.duration_s(text) or None),  # 0 is what was never gathered
+    "TotalCPU": ("cpu_s", lambda text: slurm.duration_s(text) or None),  # 0 means that it was never gathered
 }
-"""Fields of sacct: the column that each fills, and what reads it."""
+"""Fields of sacct: the column that each fills, and the function that reads it."""

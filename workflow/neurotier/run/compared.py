@@ -1,4 +1,4 @@
-"""Collecting: the runs of a results folder as rows of the comparison's tables; what is compared, and fit for it."""
+"""Collect the runs of a results folder as rows of the comparison's tables; decide which runs are compared."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from neurotier.core.quantities import counted, share_of
 from neurotier.core.tables import Row, Rows, checker, columns, read_table, write_table
 
 MEMORY = "memory"
-"""Cache state of inputs on a tier that is memory."""
+"""Cache state of inputs on a tier in memory."""
 
 OWN_SOURCES = ("staging", "growth", "page_cache")
-"""Ways of knowing traffic that see different bytes, and may be added up."""
+"""Sources of traffic figures that see different bytes, so that these may be added."""
 
 OTHER_VIEW = "cgroup"
-"""Sees the same bytes once more where they reach a device; it counts where nothing else is known."""
+"""A source that sees the same bytes again where they reach a device; it counts only where no other has a figure."""
 
 TABLES = ("compared_runs", "compared_participants", "compared_bytes")
 WAYS = ["read_bytes", "written_bytes"]
@@ -46,7 +46,7 @@ def is_compared(run: Row) -> bool:
 
 
 def write_comparison_tables(compared: Compared, folder: Path) -> None:
-    """Write the three tables.
+    """Write the three tables of a comparison.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def write_comparison_tables(compared: Compared, folder: Path) -> None:
 
 
 def read_comparison_tables(folder: Path) -> Compared:
-    """Read the three tables back."""
+    """Read these tables back."""
     return Compared(*(read_table(folder / f"{table}.tsv", table) for table in TABLES))
 
 
@@ -79,18 +79,18 @@ def runs_of_results(
     folder
         Results folder.
     origin
-        What the comparison calls it; runs are compared within one origin.
+        What the comparison calls this folder; runs are compared within one origin.
     placement
-        Name of the placement; by default made of its tiers (:func:`placement_label`).
+        Name of the placement; by default made from its tiers (:func:`placement_label`).
     repetition
-        Repetition of the condition, if that is known.
+        Repetition of the condition, if known.
     cache
-        State of the page cache before the runs; a dataset on a tier that is memory has none, whatever is said here.
+        State of the page cache before the runs; a dataset on a tier in memory has none, whatever this says.
 
     Raises
     ------
     InputError
-        If the folder holds no tables of a run, or others than this version writes.
+        If the folder has no tables of a run, or tables that this version does not write.
     """
     tables = {}
     for name in ("runs", "profile", "traffic"):
@@ -115,7 +115,7 @@ def runs_of_results(
             "cache": MEMORY if in_memory else cache,
             "logged_makespan_s": None,
             "container_start_median_s": statistics.median(starts) if starts else None,
-            # before a tier that is memory stands no page cache
+            # a tier in memory has no page cache in front of it
             "input_resident_before": None if in_memory else resident_before(whole_phases),
             "valid": validity(run, everyone, kept),
         }
@@ -130,13 +130,13 @@ def runs_of_results(
 
 
 def cells_of(table: str, row: Row) -> Row:
-    """What a row has for the columns of a table."""
+    """The cells of a row for the columns of a table."""
     return {name: row[name] for name in columns(table)}
 
 
 @contextmanager
 def reading(path: Path, fix: str = "let this version of neurotier write the folder's tables again") -> Iterator[Path]:
-    """Read what another run left, which is to be there, and to be as this version writes it; else with ``fix``."""
+    """Read what another run left; if it is missing, or not as this version writes it, raise :class:`InputError`."""
     try:
         yield path
     except FileNotFoundError:
@@ -147,9 +147,9 @@ def reading(path: Path, fix: str = "let this version of neurotier write the fold
 
 
 def placement_label(run: Row) -> str:
-    """Name of a placement by the tiers of dataset, work and results; as short as it stays distinct.
+    """Name of a placement from the tiers of dataset, work and results, as short as is unambiguous.
 
-    The images tier is named where a container was used: runs on the host are others.
+    The images tier is named only where a container was used: runs on the host are another placement.
 
     >>> tiers = {"dataset_tier": "nfs", "work_tier": "tmpfs", "images_tier": None, "results_tier": "nfs"}
     >>> placement_label(tiers), placement_label(tiers | {"work_tier": "nfs"})
@@ -166,10 +166,10 @@ def placement_label(run: Row) -> str:
 
 
 def validity(run: Row, everyone: int, kept: int) -> str:
-    """Validity of a run, whether it did all participants, and whether their records are still its own.
+    """Validity of a run: also whether it did all participants, and whether their records are still its own.
 
-    A run that did some of them only (the rest of a run that was killed) has a makespan that means something else; one
-    whose records were replaced was of other settings, maybe.
+    If a run did only some participants (the rest of a killed run), its makespan means something else; if records were
+    replaced, the new ones may come from other settings.
 
     >>> validity({"valid": "valid", "participants": 3, "failed": 0}, everyone=60, kept=3)
     'invalid: 3 of 60 participants only, the others are of other runs'
@@ -186,7 +186,7 @@ def validity(run: Row, everyone: int, kept: int) -> str:
 
 
 def resident_before(phases: Iterable[Row]) -> float | None:
-    """Share of the bytes of the inputs that was in the page cache before they were staged in."""
+    """Share of the input bytes that were in the page cache before they were staged in."""
     known = [row for row in phases if row["phase"] == "stage_in" and row["input_resident_before"] is not None]
     total = sum(row["input_bytes"] or 0 for row in known)
     return share_of(sum(row["input_resident_before"] * (row["input_bytes"] or 0) for row in known), total)
@@ -195,16 +195,16 @@ def resident_before(phases: Iterable[Row]) -> float | None:
 def tier_bytes(flows: Iterable[Row]) -> Rows:
     """Bytes per tier, each counted once.
 
-    What was counted while copying, what a work folder grew by, and what came into the page cache of a container image
-    are different bytes, and are added. The control group's device bytes are the same ones seen again: they count
-    where nothing else is known of a phase. Device bytes of all processes never count: jobs run side by side.
+    Bytes counted while copying, bytes by which a work folder grew, and bytes of a container image that came into the
+    page cache are different, and are added. The control group's device bytes are the same ones seen again: they count
+    only where nothing else is known of a phase. Device bytes of all processes never count: jobs run side by side.
 
     Returns
     -------
     list
-        ``tier``, ``read_bytes`` and ``written_bytes``, ``None`` where nothing is known; by tier.
+        Rows of ``tier``, ``read_bytes`` and ``written_bytes``, sorted by tier; ``None`` where nothing is known.
     """
-    import pandas as pd  # not at each start, which reads this module with the pages
+    import pandas as pd  # not at each start, which imports this module with the pages
 
     table = pd.DataFrame(flows, columns=["tier", "participant", "phase", "traffic_source", *WAYS])
     kinds = table.traffic_source.where(~table.traffic_source.isin(OWN_SOURCES), "own")
@@ -220,7 +220,7 @@ def tier_bytes(flows: Iterable[Row]) -> Rows:
 
 
 def campaign_runs(plan: Path) -> Compared:
-    """The runs of a campaign that are there; ``plan`` is its table, beside the folder of its runs."""
+    """The existing runs of a campaign; ``plan`` is its table, next to the folder of its runs."""
     compared = Compared()
     for row in read_table(plan, "plan"):
         folder = plan.parent / "runs" / row["folder"]
@@ -234,7 +234,7 @@ def campaign_runs(plan: Path) -> Compared:
 
 
 def lacking(plan: Path) -> str:
-    """What a campaign has not done yet, for people; empty if it is done."""
+    """What a campaign has still to do, for people; empty if it is complete."""
     rows = read_table(plan, "plan")
     there = sum(bool(whole_json(plan.parent / "runs" / row["folder"] / "condition.json")) for row in rows)
     if there == len(rows):
@@ -242,7 +242,7 @@ def lacking(plan: Path) -> str:
     return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"
 
 
-# Conditions, and what is fit for a comparison.
+# Conditions, and which runs are fit for comparison.
 
 OF_CAMPAIGN = "campaign"
 """Origin of the runs of a campaign."""
@@ -257,7 +257,7 @@ class Condition:
     origin
         Where the runs are from; conditions are compared within one origin only.
     parallelism
-        Participant jobs asked to run at once; of a run that was not asked, the most there were.
+        Participant jobs requested to run at once; if none were requested, the most that did.
     """
 
     origin: str
@@ -277,16 +277,16 @@ class Condition:
 
 
 VALID, INVALID = "valid", "invalid: "
-"""What a run that is fit for comparison is, and how the reasons of another begin."""
+"""What the validity of a run that is fit for comparison says, and what that of another begins with."""
 
 
 def some_only(done: int, everyone: int) -> str:
-    """Why the times of a run that did some participants only mean something else."""
+    """Why the times of a run that did only some participants mean something else."""
     return f"{done} of {everyone} participants only, the others are of other runs"
 
 
 def valid_unless(reasons: Iterable[str], before: str = VALID) -> str:
-    """The validity of a run: ``valid`` or, if there are reasons against it, these; ``before`` is what it was so far.
+    """The validity of a run: ``valid``, or the reasons against it if there are any; ``before`` is what it was so far.
 
     >>> valid_unless([]), valid_unless(["the machine swapped"], "invalid: 1 participant failed")
     ('valid', 'invalid: 1 participant failed; the machine swapped')

@@ -1,8 +1,8 @@
-"""Whether others kept the machine busy while a run's participants were analysed, so that its times are not its own.
+"""Whether others kept the machine busy while a run's participants were analysed, so that its times do not count.
 
-Snakemake's own process reads once a second what the processors did, and what it and all below it used, into a file
-beside the run's facts. The tables are written by a job of the run, which adds a reading; the file goes when the run has
-its final row. Jobs of a batch system are no part of the tree, and run elsewhere: of those nothing is known.
+Once a second, Snakemake's own process writes down what the processors did, and what it and its descendants used, in a
+file next to the run's facts. The job that writes the tables adds a reading; the file is removed when the run has its
+final row. Jobs of a batch system are not in this process tree, and run elsewhere: nothing is known about those.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from neurotier.core.tables import Row
 from neurotier.meter.others import Reading, others_share, read_processors
 
 DISTURBED = "disturbed"
-"""Begins the reason why a run is invalid if others took too much."""
+"""How the reason begins that makes a run invalid if others took too much."""
 
 INTERVAL_S = 1.0
 COST_FACTOR = 200
-"""So many times as long as a reading takes, there is none: 0.5 % of a core at most."""
+"""The pause is at least this many times as long as a reading takes: 0.5 % of a core at most."""
 
 
 class Watch:
-    """A thread that takes readings of this process's tree until :meth:`stop`; the first was taken when this is made."""
+    """A thread that takes readings of this process's tree until :meth:`stop`; the first one is taken right away."""
 
     def __init__(self, places: Places, run: str) -> None:
         self.file = places.readings(run).absolute()
@@ -45,27 +45,27 @@ class Watch:
             pause_s = max(INTERVAL_S, COST_FACTOR * (time.thread_time() - before_s))
 
     def stop(self) -> None:
-        """Take a last reading and end."""
+        """Take a last reading and end the thread."""
         self.over.set()
         self.thread.join()
         note_reading(self.file, os.getpid())
 
 
 def note_reading(file: Path, root: int) -> None:
-    """Add a reading of the tree below a process, if it can be had; a full disk must not end a run."""
+    """Add a reading of the tree below a process, if possible; a full disk must not end a run."""
     with suppress(OSError):
         append_line(file, " ".join(f"{value:.6f}" for value in read_processors(root)))
 
 
 def note_processors(places: Places, run: str) -> None:
-    """Add a reading of a run that is being watched, from one of its jobs."""
+    """Add a reading to those of a run that is being watched, from one of its jobs."""
     file = places.readings(run)
     if file.exists():
         note_reading(file, read_json(places.runs / f"{run}.json")["pid"])
 
 
 def read_readings(file: Path) -> list[Reading]:
-    """The readings that are there, in order of time; lines that were cut short are left out."""
+    """The readings in a file, in order of time; lines that were cut short are left out."""
     readings = []
     with suppress(OSError):
         for line in file.read_text(errors="replace").splitlines():
@@ -75,7 +75,7 @@ def read_readings(file: Path) -> list[Reading]:
 
 
 def others(facts: Record, rows: Sequence[Row], span: tuple[float, float] | None, readings: Sequence[Reading]) -> Row:
-    """The columns of ``runs.tsv`` that say what others took.
+    """The columns of ``runs.tsv`` about what other processes took.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def others(facts: Record, rows: Sequence[Row], span: tuple[float, float] | None,
     span
         Start of its first and end of its last participant job, s since 1970; ``None`` if there is none.
     readings
-        Of the machine on which Snakemake ran.
+        Readings of the machine on which Snakemake ran.
     """
     share: float | str
     if span is None:

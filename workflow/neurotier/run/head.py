@@ -1,8 +1,8 @@
 """The head: what Snakemake's own process does at the start and at the end of a run.
 
-Reading a Snakefile changes nothing: what a start has to do, the first input function does that Snakemake calls, for it
-then knows what it is started for. A run locks the results folder, removes what a killed run left, checks its tiers
-before anything is run, and notes the facts about machine, tiers and versions. Snakemake's own lock survives a
+Reading a Snakefile changes nothing: the work of a start is done by the first input function that Snakemake calls, since
+by then it knows what it was started for. A run locks the results folder, removes what a killed run left, checks its
+tiers before anything runs, and notes the facts about machine, tiers and versions. Snakemake's own lock survives a
 ``kill -9`` and then requires ``--unlock``; this one is a kernel lock on an open file and ends with the process, so the
 Snakemake profiles set ``nolock``.
 """
@@ -119,30 +119,30 @@ from neurotier.run.snakemake_internals import (
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
 PAGES = PAGE_OF | {"all": "report", "advise": "advice"}
-"""Targets with a page, and its name."""
+"""Targets with a page: target to the page's name."""
 
 
 def make_importable() -> None:
-    """Have jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
+    """Make jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
 
-    It goes by the environment, since a command that named a path would be another one when the environment is moved:
-    a reason to analyse everyone again.
+    This goes through the environment: a command with a path in it would change when the environment is moved, a reason
+    to analyse everyone again.
     """
     os.environ |= {
         "PATH": search_path("PATH", Path(sys.executable).parent),
         "PYTHONPATH": search_path(),
         "PYTHONUTF8": "1",
-        "PYTHONOPTIMIZE": "",  # DataLad ends without assertions
+        "PYTHONOPTIMIZE": "",  # DataLad fails without assertions
     }
-    if not {*THREADS} & os.environ.keys():  # what the user asks for counts in rules of their own
+    if not {*THREADS} & os.environ.keys():  # a user's choice applies in the user's own rules
         use_threads(1)
 
 
 def compile_library() -> None:
-    """Have bytecode of this library where jobs look for it, even if Python shall not write any as it imports.
+    """Compile this library to bytecode where jobs look for it, even if Python is told not to write any.
 
-    Without, each job compiles what it imports, which doubles its start: 0.05 s of CPU. To find all of it there takes
-    0.01 s. Where it cannot be written (a checkout of somebody else), jobs do without.
+    Otherwise each job compiles what it imports, which doubles its start: 0.05 s of CPU. Finding everything compiled
+    takes 0.01 s. Where bytecode cannot be written (somebody else's checkout), jobs do without it.
     """
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
 
@@ -155,14 +155,14 @@ class Head:
     plan, workflow
         Of the run.
     pages
-        What writes pages after failures, which are built on the run: as :mod:`neurotier.pages.partial`.
+        Module that writes pages after failures, passed in because pages import the run: :mod:`neurotier.pages.partial`.
     names
-        See :func:`neurotier.run.snakemake_internals.own_names`; complete when all rules are read.
+        See :func:`neurotier.run.snakemake_internals.own_names`; complete once all rules are read.
 
     Attributes
     ----------
     watch
-        What watches the processors during the run.
+        Watches the processors during the run.
     """
 
     def __init__(self, plan: Plan, workflow: Any, pages: Any, names: Mapping[str, str]) -> None:
@@ -172,10 +172,10 @@ class Head:
         self.watch: Watch | None = None
 
     def start(self) -> list[str]:
-        """What is done before Snakemake looks at any file; the inputs that this adds to a rule are none.
+        """What must be done before Snakemake looks at any file. As an input function it adds no inputs to a rule.
 
-        The begin and the end of the run are hung up here, too: Snakemake passes over such hooks of a module. A process
-        that Snakemake has started for a job does nothing but say how much there is of each resource.
+        It also hooks in the begin and the end of the run, since Snakemake ignores ``onstart`` and the like in a module.
+        A process that Snakemake started for a job only declares how much there is of each resource.
         """
         plan, workflow = self.plan, self.workflow
         with errors_in_a_line():
@@ -193,20 +193,20 @@ class Head:
         return []
 
     def command(self) -> Command:
-        """What Snakemake is started for; without a target, for the first rule."""
+        """What Snakemake was started for; without a target, that is the first rule."""
         command = command_of(self.workflow, self.own_names)
         first = frozenset({"comparison" if self.settings.is_campaign else "all"})
         return command._replace(targets=command.targets or first)
 
     def look_ahead(self, command: Command, at_once: int | None) -> None:
-        """Before the graph is built: have what was lost made again, decide on shares, refuse what cannot end well.
+        """Before the graph is built: arrange to repair damage, decide on shares, refuse what cannot end well.
 
         Parameters
         ----------
         command
-            What Snakemake is started for. If it runs no job, nothing is changed, and a dry run says what would be.
+            What Snakemake was started for. If it runs no job, nothing is changed, and a dry run says what would be.
         at_once
-            How many participants this machine analyses at once; ``None`` if that is not known, as on a cluster.
+            How many participants this machine analyses at once; ``None`` if unknown, as on a cluster.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class Head:
                 remove_partial(places, self.outputs_of, command.targets)
                 for workload in command.targets.intersection(WORKLOADS):
                     forget_failed_points(places.workload(workload) / f"{workload}.tsv")
-                if "check" in command.targets:  # a look at what is now
+                if "check" in command.targets:  # the check must look at the present state
                     remove_whatever(places.checked(plan.node_class))
             if others:
                 say(others.line)
@@ -244,16 +244,16 @@ class Head:
                     others.remove()
             missing = plan.settle(made, command.forced, at_once, write=changes)
         analyses = command.targets - WITHOUT_PARTICIPANTS
-        said_here = command.is_dry_run or (changes and plan.elsewhere)  # a pool on this machine says it itself
+        said_here = command.is_dry_run or (changes and plan.elsewhere)  # on this machine the pool says it
         if missing and analyses and said_here:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
 
     def heal(self, command: Command, is_replaced: bool) -> Whole:
-        """Have what the results folder has lost made again, before Snakemake looks what is there; who is whole.
+        """Before Snakemake looks, remove damaged files so that it makes them again; returns whose results are whole.
 
-        The folder is taken for this run first. A command that changes nothing says what it would be. Where all
-        results are replaced by others, nobody is looked at.
+        The folder is locked for this run first. A command that changes nothing only says what would be made again. If
+        all results are about to be replaced, nobody's are looked at.
 
         Raises
         ------
@@ -268,32 +268,32 @@ class Head:
             acquire(places)
         if changes:
             forget_runs_of_another(places)
-            last = last_facts(places)  # if it was on a cluster and came to no good end, it may have left jobs
+            last = last_facts(places)  # if it was on a cluster and did not succeed, it may have left jobs
             if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
                 wanted = {} if is_replaced or command.forced else plan.works()
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
-            if not plan.taken_over:  # nothing may be left to run
+            if not plan.taken_over:  # jobs that were taken over still need it
                 clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
         damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
         if changes:
-            with suppress(*DAMAGED):  # then it is tried again without what is removed here
+            with suppress(*DAMAGED):  # it is tried again below, without what is removed here
                 close_killed(places)
             remove(damages)
-            remove_whatever(places.state / "got")  # what a killed run says there about images may be outdated
+            remove_whatever(places.state / "got")  # a killed run's word on where images are may be outdated
             remove_from_records()
             take_back_dates(places)
             try:
                 load_settings(places.results)
-            except NeurotierError:  # lost, or the folder was moved: and there may be nothing left to run
+            except NeurotierError:  # lost, or the folder was moved; maybe no run follows to save them
                 save_settings(self.settings, places, plan.elsewhere)
-            with suppress(OSError):  # on a tier that is read-only: whoever needs the clone says so
+            with suppress(OSError):  # on a read-only tier: whoever needs the clone reports it
                 renew_clone(places, say)
         for line in damage_lines(damages, removed=changes):
             say(line)
         return made
 
     def outputs_of(self, file: Path) -> list[Path]:
-        """What is made together with a file of the results, by the paths that rules have."""
+        """The files that are made together with a file of the results, by the paths that rules use."""
         return outputs_of(self.workflow, self.plan.places.results / file.relative_to(self.places.results))
 
     def begin(self) -> None:
@@ -325,7 +325,7 @@ class Head:
             "analysis_key": plan.analysis,
         }
         tiers = tiers_of(settings, elsewhere=plan.elsewhere)
-        if command.targets == {"check"}:  # what is wrong with others, the check is to tell
+        if command.targets == {"check"}:  # faults of other tiers are for the check to report
             needed = tiers["results"].name
             tiers = {role: tier if tier.name == needed else replace(tier, node=True) for role, tier in tiers.items()}
         for tier in dict.fromkeys(tiers.values()):
@@ -334,7 +334,7 @@ class Head:
         with naming_unwritable(places):
             places.state.mkdir(parents=True, exist_ok=True)
             acquire(places)
-            remove_whatever(places.journal(""))  # before jobs that are taken over tell there what they are at
+            remove_whatever(places.journal(""))  # before jobs that were taken over write to it
             write_text(places.latest_run, run + "\n")
             save_settings(settings, places, plan.elsewhere)
             facts |= {
@@ -344,7 +344,7 @@ class Head:
                 "elsewhere": plan.elsewhere,
                 "analysis": app_name(settings),
                 "image": settings.image,
-                # On a cluster the nodes' CPUs count, which its jobs tell (neurotier.run.cluster_jobs).
+                # On a cluster the nodes' CPUs count, which the jobs report (neurotier.run.cluster_jobs).
                 "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not plan.elsewhere),
                 "settings": noted(settings),
                 "tiers": {role: tier.facts() for role, tier in tiers.items()},
@@ -355,12 +355,12 @@ class Head:
         os.environ[RUN] = run
         if plan.elsewhere:
             on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
-        remove_whatever(places.outputs)  # a run may write all of them again and be killed
+        remove_whatever(places.outputs)  # a run may rewrite all outputs and then be killed
         if not plan.elsewhere and not settings.is_campaign:
             self.watch = Watch(places, run)
 
     def rules_here(self) -> set[str]:
-        """Rules that run on this machine, and those that Snakemake will know of when participants are chosen."""
+        """Rules that run on this machine, with those that Snakemake only learns of when participants are chosen."""
         rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
         is_advised = "tabulate_advice" in rules
         if not plan.elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
@@ -370,7 +370,7 @@ class Head:
         return rules
 
     def finish(self, succeeded: bool) -> None:
-        """End a run; after failures, the pages are written of what was done."""
+        """End a run; after failures, write pages about what was done."""
         end_timers()
         stopped_by = jobs_have_ended()
         if self.watch is not None:
@@ -383,7 +383,7 @@ class Head:
         places = self.places
         report = places.results / "report.html"
         comparison = places.results / "comparison.html"
-        with suppress(OSError):  # the results tier may be full: then damage is not found out, no more
+        with suppress(OSError):  # the results tier may be full; then damage goes undetected, that is all
             renew_jobs_table(places)
             note_outputs(places, self.outputs_of)
         is_campaign = self.settings.is_campaign
@@ -410,14 +410,14 @@ class Head:
             say(f"Report: {comparison}")
 
     def has_written(self, page: Path) -> bool:
-        """Whether this run has written a page: one of an earlier run speaks of that."""
+        """Whether this run wrote a page: a page of an earlier run is about that run."""
         with suppress(OSError):
             return page.stat().st_mtime >= self.places.latest_run.stat().st_mtime
         return False
 
     def close(self, succeeded: bool, stopped_by: str) -> str:
         """End the run's processes, clear the work tier, note what became of the run and its participants, and write
-        pages after failures; counts of participants."""
+        pages after failures; returns counts of participants."""
         settings, places, pages, run = self.settings, self.places, self.pages, current_run()
         end(processes_of([run]))
         remove_leftovers(places.work, places.identity)
@@ -427,7 +427,7 @@ class Head:
         if self.plan.elsewhere:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), selected_in(places)
-        if not succeeded and not stopped_by:  # then nobody has tabulated it
+        if not succeeded and not stopped_by:  # then no job has tabulated it
             note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         stopped = 0
@@ -443,12 +443,12 @@ class Head:
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
-        # A campaign that was stopped does this run again.
+        # A stopped campaign does this run again.
         if not succeeded and (not stopped_by or CAMPAIGN not in os.environ):
             page, of = pages.report, places.dataset_facts
             if settings.is_campaign:
                 page, of = pages.comparison, places.campaign / "plan.tsv"
-            if everyone and of.exists():  # else it was refused, and what is there stays
+            if everyone and of.exists():  # else the run was refused, and the existing page stays
                 page(settings, places)
             if (places.bigbrain / "runs").is_dir():
                 for line in pages.bigbrain(settings, places):
@@ -458,30 +458,30 @@ class Head:
 
 
 def forget_failed_points(table: Path) -> None:
-    """Have a workload's table made again if points failed, as by a node that was down; what was measured is kept."""
+    """Have a workload's table made again if points failed, as by a node that was down; measured ones are kept."""
     with suppress(OSError, StateError):
         if any(row["status"].startswith("failed") for row in read_table(table, table.stem)):
             remove_whatever(table)
 
 
 def close_killed(places: Places) -> None:
-    """Write the final rows of runs that were killed, while the records that they left are there.
+    """Write the final rows of killed runs while the records that they left still exist.
 
-    To heal the folder removes some of these, and to decide who is analysed does. The caller holds the folder's lock,
-    and its own run has not begun.
+    Both repairing the folder and deciding who is analysed remove records. The caller holds the folder's lock, and its
+    own run has not begun.
     """
     for run in [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]:
         close_jobs(places, run, was_killed=True)
         forget_stopped(places, run)  # with their jobs
         close_run(places, run, selected_in(places), read_failures(places))
-    if (last := last_facts(places)).get("stopped_by"):  # what jobs of a cluster noted after its end
+    if (last := last_facts(places)).get("stopped_by"):  # failures that cluster jobs noted after its end
         forget_stopped(places, last["run"])
     for file in places.runs.glob(places.readings("*").name):  # of a run that could not remove them
         remove_whatever(file)
 
 
 def count_states(places: Places, everyone: Collection[str], failures: list[Record], stopped: int = 0) -> str:
-    """How many participants are done, failed, stopped and left, and how many brain masks there are."""
+    """How many participants are done, failed, stopped and not run, and how many brain masks exist."""
     made_s = {name: file.stat().st_mtime for name in everyone if (file := places.record(name)).exists()}
     failed = {failure["participant"] for failure in failures} - made_s.keys()
     left = len(everyone) - len(made_s) - len(failed) - stopped
@@ -490,13 +490,13 @@ def count_states(places: Places, everyone: Collection[str], failures: list[Recor
     with suppress(*DAMAGED):  # the page says what is missing
         table = places.group / "group.tsv"
         masks = len(read_table(table, "group", only=("image",)))
-        if masks and table.stat().st_mtime >= max(made_s.values()):  # else it is of an earlier run
+        if masks and table.stat().st_mtime >= max(made_s.values()):  # else the table is of an earlier run
             counts.append(counted(masks, "brain mask"))
     return ", ".join(counts)
 
 
 DAMAGED = (NeurotierError, OSError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading damaged state raises."""
+"""Errors that reading damaged state may raise."""
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
@@ -505,13 +505,13 @@ held: dict[Path, int] = {}
 
 
 def refuse_planted_results(results: Path) -> None:
-    """Raise :class:`TierError` if another user may have planted the results folder, or what leads there."""
+    """Raise :class:`TierError` if another user may have planted the results folder, or a part of its path."""
     refuse_planted(results, "results folder", "use one of your own (snakemake: --config results=NAME)", own=True)
 
 
 @contextmanager
 def naming_unwritable(places: Places) -> Iterator[None]:
-    """Have an error of the disk say that the results folder cannot be written or mended."""
+    """Turn an error of the disk into one that says that the results folder cannot be written or mended."""
     try:
         yield
     except OSError as error:
@@ -520,14 +520,14 @@ def naming_unwritable(places: Places) -> Iterator[None]:
 
 
 def acquire(places: Places) -> None:
-    """Lock the results folder until this process ends, however that happens, and see that it has an identity.
+    """Lock the results folder until this process ends, however that happens, and make sure that it has an identity.
 
     Further calls do nothing.
 
     Raises
     ------
     BusyError
-        If another run holds it, or nobody can.
+        If another run holds it, or the file system has no locks.
     TierError
         If another user may have planted it.
     """
@@ -535,7 +535,7 @@ def acquire(places: Places) -> None:
     if lock in held:
         return
     places.results.mkdir(parents=True, exist_ok=True)
-    refuse_planted_results(places.results)  # now that it is there, nobody else can exchange it
+    refuse_planted_results(places.results)  # now that it exists, nobody else can replace it
     descriptor = open_lock(lock)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written over
         os.close(descriptor)
@@ -560,12 +560,12 @@ def acquire(places: Places) -> None:
 
 @cache
 def identifier() -> str:
-    """The identifier of what this process runs: of several modules, too, since jobs inherit one environment."""
+    """The identifier of this process's run: one for several modules, since their jobs inherit one environment."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
 
 
 def forget_runs_of_another(places: Places) -> None:
-    """Forget runs without an end, and jobs of clusters, if this folder is a copy: they may go on in the other."""
+    """Forget unfinished runs and cluster jobs if this folder is a copy: they may still go on in the original."""
     try:
         made = results_folder(Settings.from_json(read_json(places.settings_file)))
         is_copy = made.exists() and not made.samefile(places.results)
@@ -586,7 +586,7 @@ def clear_up(places: Places, work: Tier) -> None:
     """
     end(processes_of({file.stem for file in places.runs.glob("*.json")}))
     if not work.node:
-        with suppress(OSError):  # whoever needs the tier says so, and results are healed without
+        with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
             remove_leftovers(places.work, places.identity)
     remove_partials(places.results)
 
@@ -609,11 +609,11 @@ def versions() -> dict[str, str]:
     for name in VERSIONED:
         with suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-    at = f"--git-dir={ROOT / '.git'}"  # an installed package may lie in the repository of something else
+    at = f"--git-dir={ROOT / '.git'}"  # an installed package may lie in an unrelated repository
     commit = subprocess.run(["git", at, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 
 
 def command_line() -> list[str]:
-    """The command as the user gave it, but for what no record may hold."""
+    """The command as the user gave it, without credentials."""
     return [Path(sys.argv[0]).name, *map(without_credentials, sys.argv[1:])]

@@ -1,8 +1,8 @@
-"""Healing: files that were lost or damaged since the last run are found and made again.
+"""Healing: files that were lost or damaged since the last run are found, and made again.
 
 Snakemake checks whether the outputs of a rule exist. It does not notice that a participant's folder lacks a mask, that
 a record was cut short when a disk failed, or that somebody emptied a table. So, before Snakemake looks, outputs that
-are not as they were written are removed, and Snakemake makes these again and nothing else.
+are not as they were written are removed; Snakemake then makes just these again.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ PAGE_OF = {
     "campaign": "comparison",
     **{name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice", "bigbrain")},
 }
-"""The pages of folders that have one; tables and figures in the others belong to the run report."""
+"""The pages of folders that have one; tables and figures in other folders belong to the run report."""
 
 LISTED_FOLDERS = {*PAGE_OF, "index", "profile", "group", "figures", "derivatives"}
 """Folders of the results whose files are listed at the end of a run."""
 
 QUICKLY_MADE = ("profile", "group", "figures", "comparison", "report.html", "comparison.html")
-"""What is made from records in seconds; not what was measured, or predicted once."""
+"""Outputs that are made from records in seconds; not measurements, nor predictions, which are made once."""
 
 SAVED = {"sourcedata", "code", "prov"}
-"""Folders of a site's derivatives that are written when they are saved as a dataset: git knows what was in them."""
+"""Folders of a site's derivatives that are written when it is saved as a dataset: git knows their content."""
 
 ADDED_TO = {".bidsignore", ".gitattributes"}
-"""Files that an app may write, and that get more lines when its derivatives are saved as a dataset."""
+"""Files that an app may write, and that get further lines when its derivatives are saved as a dataset."""
 
 MADE_IN = {"obtain_image": "image.json", "place_caches": "caches.json"}
-"""What steps make, whose records no rule makes: with those they are made again."""
+"""Steps whose records are not outputs of a rule, and the file that each makes: making that again renews the record."""
 
 NO_RULES = {"records", "steps", "app", "logs", "failures"} | SAVED
-"""Folders whose files no rule makes or waits for; records are checked by their content, and not by size."""
+"""Folders whose files no rule makes or waits for; records are checked by content instead of size."""
 
 OF_RUN = {"condition.json", "runs.tsv", "profile.tsv", "traffic.tsv"}
-"""What a comparison reads of each run of a campaign."""
+"""Files that a comparison reads of each run of a campaign."""
 
 SHOWN = 3
 
 LOOK_AGAIN_S = 0.5
-"""Pause before a damaged record of Snakemake's is looked at again: another run may be writing it."""
+"""Pause before looking again at a damaged metadata record of Snakemake: another run may be writing it."""
 
 Whole = dict[str, Made]
-"""Those whose record and derivatives are whole, and how they were analysed."""
+"""Participants whose record and derivatives are whole, and how they were analysed."""
 
 OutputsOf = Callable[[Path], list[Path]]
-"""Tells all that the rule makes by which a file is made; nothing of a file that is somebody's own."""
+"""Gives all files that are made by the rule that makes a file; none if no rule makes it, since it is the user's."""
 
 
 class Damage(NamedTuple):
@@ -80,20 +80,20 @@ class Damage(NamedTuple):
 
 
 def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, selection: str, whole: Whole) -> list[Damage]:
-    """All damage in a results folder; what no rule makes is the user's own.
+    """All damage in a results folder; files that no rule makes are the user's own business.
 
     Parameters
     ----------
     places
         Places of the results.
     outputs_of
-        Tells what is made together.
+        Gives the files that are made together with one.
     by_app
-        Whether an app made these results, and not a tool.
+        Whether an app, not a tool, made these results.
     selection
-        What the index shall be of (:attr:`neurotier.run.plan.Plan.selection`).
+        The selection that the index should have (:attr:`neurotier.run.plan.Plan.selection`).
     whole
-        Takes how everyone was analysed whose record and derivatives are whole.
+        Filled with how participants were analysed whose record and derivatives are whole.
     """
     damages = [
         *damaged_records(places, by_app, whole),
@@ -106,9 +106,9 @@ def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, selection: 
 
 
 def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Damage]:
-    """Records that cannot be read, and those of derivatives that are missing or have another size than in them.
+    """Records that are unreadable, or whose derivatives are missing or differ in size from what the record lists.
 
-    Of all others, ``whole`` takes how they were made.
+    The others are added to ``whole``, with how they were made.
     """
     for file in sorted(places.records.rglob("*.json")):
         participant, record = participant_of(file, places.records), whole_json(file)
@@ -121,7 +121,7 @@ def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Dama
 
 
 def lost_of(record: Facts, folder: Path) -> str:
-    """What a record lists of a folder, and what is missing there or has another size; empty if all is as written."""
+    """The first item of a record's list that is missing in a folder or has another size; empty if all is as written."""
     try:
         listed = {path: facts for path, facts in record.get("derivatives", {}).items() if path not in ADDED_TO}
         return first_missing(listed, folder) if folder.is_dir() else "its folder"
@@ -130,18 +130,18 @@ def lost_of(record: Facts, folder: Path) -> str:
 
 
 def whole_records(places: Places, by_app: bool) -> Whole:
-    """How everyone was analysed whose record and derivatives are whole."""
+    """How participants were analysed whose record and derivatives are whole."""
     made = Whole()
     list(damaged_records(places, by_app, made))
     return made
 
 
 def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
-    """State that cannot be read, which is made again, or can be done without; and sites that have lost derivatives."""
+    """Unreadable state, which is made again or not needed; and sites that have lost derivatives of a group level."""
     steps = places.profile / "steps"
     runs = places.bigbrain_run("")
     for file in sorted(runs.glob("*/*/*/*/**/*.json")):
-        if not whole_json(file):  # it is all done again: a run is measured as a whole
+        if not whole_json(file):  # the whole run is repeated: it is measured as a whole
             run = runs.joinpath(*file.relative_to(runs).parts[:4])
             yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
     for folder in (places.failures, steps, places.index, places.runs):
@@ -162,7 +162,7 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
-    """Sites whose derivatives have been saved as a DataLad dataset that is not there any more."""
+    """Sites whose derivatives were saved as a DataLad dataset that no longer exists."""
     saved = whole_json(places.saved)
     for site in {*saved, ""} if saved else ():  # and the dataset above those of sites
         repository = places.derivatives / site / ".git"
@@ -171,14 +171,14 @@ def lost_datasets(places: Places) -> Iterator[Damage]:
 
 
 def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
-    """The index of images, if it or what is made with it is not as it was written, or of something else.
+    """The index of images, if it or a file made with it is not as it was written, or if it is of another selection.
 
-    That another selection is asked for, Snakemake sees only where and as the results folder was before.
+    Snakemake itself notices another selection only if the results folder was not moved since.
     """
     index, table = places.index, places.images_table
     if not os.path.lexists(table):
         return
-    names = ("skipped.tsv", "images.json", "skipped.json")  # without, Snakemake would end with exit code 0
+    names = ("skipped.tsv", "images.json", "skipped.json")  # without these, Snakemake would end with exit code 0
     lost = [index / name for name in names if not content_of(index / name)]
     noted, written = content_of(index / "images.sha256"), checksum_of(content_of(table)).encode()
     if not noted.startswith(written):
@@ -188,7 +188,7 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
     elif not whole_json(places.dataset_facts):
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
     elif noted != written + selection.encode():
-        # The clone, too, if it is known to be of something else: where its source is gone it is all that there is.
+        # The clone is remade only if it is known to be of something else: if its source is gone, it is all there is.
         is_other = noted.count(b"#") > 1 and selection.split("\n")[0].encode() not in noted
         files = (table, places.dataset_facts) if is_other else (table,)
         yield Damage(files, f"{table} is of another selection")
@@ -198,10 +198,10 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     """Tables, figures and pages that are missing or have another size than at the end of the last run.
 
     Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
-    Without the list of sizes damage cannot be detected, so whatever is made in seconds is made again.
+    Without the list of sizes damage cannot be detected, so everything that is made in seconds is made again.
     """
     known = whole_json(places.outputs)
-    if not known and "ended_s" in (last_facts(places) or {"ended_s"}):  # one that was killed has listed nothing
+    if not known and "ended_s" in (last_facts(places) or {"ended_s"}):  # a killed run has listed nothing
         no_files = (file for like in ("*.html", "*/*.tsv") for file in places.results.glob(like) if not file.is_file())
         if files := (*quickly_made(places, outputs_of), *filter(outputs_of, no_files)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
@@ -215,10 +215,10 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
 
 
 def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[str]) -> None:
-    """Remove pages, with their tables, if one of these files is asked for by its path after a run that failed.
+    """Remove pages and their tables if one of these files is a target by its path and the last run failed.
 
-    They may show a part. A target such as ``all`` asks for what they are made from, too, and that is made first; of a
-    page alone Snakemake would say that there is nothing to be done.
+    They may show only a part. A target such as ``all`` also needs what they are made from, which is made first; but for
+    the page alone Snakemake would say that there is nothing to be done.
     """
     if last_facts(places).get("succeeded"):
         return
@@ -229,13 +229,13 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
 
 
 def quickly_made(places: Places, outputs_of: OutputsOf, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
-    """Tables, figures and pages of some folders: those that are made in seconds lie there or in folder ``figures``."""
+    """Tables, figures and pages of some folders: those made in seconds lie there or in a folder ``figures`` below."""
     names = outputs_in(places, outputs_of, of)
     return [places.results / name for name in names if len(name.parts) < 3 or name.parts[1] == "figures"]
 
 
 def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path]:
-    """Files to remove so that Snakemake makes a file, or a run of a campaign, again; none if no rule makes it."""
+    """Files to remove so that Snakemake makes a file, or a campaign's run, again; none if no rule makes it."""
     files = outputs_of(file)
     if file.suffix == ".json":  # a table's sidecar is written with it
         files += outputs_of(file.with_suffix(".tsv"))
@@ -256,7 +256,7 @@ def remove(damages: list[Damage]) -> None:
 def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     """Messages about the damage for the user, a few lines at most."""
     done = "is made again when it is needed" if removed else "would be made again"
-    # One file may be found damaged in two ways.
+    # A file may be damaged in two ways.
     said = (f"{damage.reason}; it {done}" if damage.again else damage.reason for damage in damages)
     lines = [f"neurotier: {line}" for line in dict.fromkeys(said)]
     rest = len(lines) - SHOWN
@@ -270,9 +270,9 @@ def note_outputs(places: Places, outputs_of: OutputsOf) -> None:
 
 
 def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> list[Path]:
-    """Names of outputs in some folders of the results, or of pages; of the runs of a campaign those that are compared.
+    """Outputs in some folders of the results, or among its pages; of a campaign's runs only what is compared.
 
-    No link is followed. Folders beside those of sites in the derivatives are somebody's own: another pipeline's.
+    No link is followed. Folders next to those of sites in the derivatives are the user's: another pipeline's.
     """
     sites = [places.derivatives / site for site in whole_json(places.dataset_facts).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
@@ -288,14 +288,14 @@ def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> li
 
 
 def files_of_rules(places: Places) -> Iterator[Path]:
-    """Files of the results that rules make or wait for: folders of participants have none, nor those of records."""
+    """Files of the results that rules make or wait for: none are in participants' folders or those of records."""
     for root, names, files in os.walk(places.results):
         names[:] = [name for name in names if not name.startswith(("sub-", ".")) and name not in NO_RULES]
         yield from (Path(root, name) for name in files)
 
 
 def remove_from_records() -> None:
-    """Remove what is no record among Snakemake's, at which it would end; its own folders begin with ``@``."""
+    """Remove damaged metadata records of Snakemake, at which it would fail; its own folders begin with ``@``."""
     walk = os.walk(".snakemake/metadata")
     known = [Path(root, name) for root, names, files in walk for name in [*names, *files] if not name.startswith("@")]
     damaged = [file for file in known if not whole_json(file)]
@@ -306,9 +306,9 @@ def remove_from_records() -> None:
 
 
 def take_back_dates(places: Places) -> None:
-    """Date files of the future now: Snakemake would refuse to make anything of them, as by a clock that is wrong."""
+    """Set files from the future to now: Snakemake would refuse to make anything from them, as if a clock were wrong."""
     now_s = time.time()
     for file in files_of_rules(places):
-        with suppress(OSError):  # a colleague's
+        with suppress(OSError):  # a colleague's file
             if stat.S_ISREG((facts := file.lstat()).st_mode) and facts.st_mtime > now_s:
                 os.utime(file, (now_s, now_s))

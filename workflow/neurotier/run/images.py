@@ -1,4 +1,4 @@
-"""Container images and caches of apps in a run: where they are kept, placed once per tier, and given to each job."""
+"""Container images and apps' caches in a run: where they are kept, placed once per tier, and handed to each job."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from neurotier.core.tiers import tiers_of
 
 
 def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) -> Shelf:
-    """Where images and caches are kept and, if ``placing``, placed on this machine's images tier.
+    """Where images and caches are kept and, if ``placing``, placed: on this machine's images tier.
 
     Raises
     ------
     TierError
-        If the images tier is not there, or not what it is declared to be.
+        If the images tier is missing, or not what it is declared to be.
     """
     tier, kept = tiers_of(settings)["images"], places.image_store.absolute()
     if placing:
@@ -50,16 +50,16 @@ def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) ->
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Say, placing: bool = True) -> Store:
-    """The store that keeps container images, and places them on this machine's images tier.
+    """The store that keeps container images and places them on this machine's images tier.
 
     Parameters
     ----------
     settings, places
         Of the run.
     log
-        File that takes what the engine prints.
+        File for what the engine prints.
     say
-        Takes a line per step.
+        Prints a line per step.
     placing
         Whether images are placed here: where each node of a cluster has its own images tier, only jobs do that.
 
@@ -78,7 +78,7 @@ def image_store(settings: Settings, places: Places, log: Path, say: Say, placing
 
 
 def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
-    """The container image in use, and the folders that an app reads, placed again if their tier has lost them; ``None``
+    """The container image in use and the caches that an app reads, placed again if their tier has lost them; ``None``
     on the host."""
     if settings.image is None:
         return None
@@ -92,7 +92,7 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
 
 
 def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
-    """Check that the tool or app is there, and prepare it for all participants.
+    """Check that the tool or app works, and prepare it for all participants.
 
     Returns
     -------
@@ -134,12 +134,12 @@ def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -
 
 
 def digests_used(results: Path) -> set[str]:
-    """Digests of the container image and the caches that a results folder uses; none if it is gone.
+    """Digests of the container image and the caches that a results folder uses; empty if the folder is gone.
 
     Raises
     ------
     StateError
-        If a file that says so is damaged.
+        If the file that holds them is damaged.
     """
     digests = set()
     with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
 """Jobs: the commands of the shell rules, which read their inputs from the results folder and record their failures.
 
 A failed job prints one line on the terminal and leaves a failure record for the report. A ``NeurotierError`` gives the
-reason; any other exception is a bug in neurotier, whose traceback goes to the job's log.
+reason; any other exception is a bug in neurotier, and its traceback goes to the job's log.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ADVICE = {
     **dict.fromkeys(FULL, "free some space there"),
     **dict.fromkeys(DENIED, "see to it that you may read and write there"),
 }
-"""What helps after an operating system's error."""
+"""What to do about an operating system's error."""
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 
@@ -64,20 +64,20 @@ READ_AGAIN = "start the same command again, or install this Python environment a
 def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -> None:
     """Save the settings for jobs, which may run ``elsewhere``, and for commands from any working folder.
 
-    The source's user name and token are kept apart, since others may read the settings.
+    The source's user name and token are kept in another file, since others may read the settings.
     """
     write_json(places.settings_file, noted(absolute(settings, elsewhere)))
     write_secret(places.source_file, settings.dataset.source)
 
 
 def noted(settings: Settings) -> Record:
-    """The settings as records and reports have them: without the user name and token of the source."""
+    """The settings as records and reports show them: without the user name and token of the source."""
     checked = settings.to_json()
     return checked | {"dataset": all_without_credentials(checked["dataset"])}
 
 
 def load_settings(results: Path) -> Settings:
-    """Settings of the run that works on a results folder; for others without the source's user name and token.
+    """Settings of the run that works on a results folder; other users get no user name and token of the source.
 
     Raises
     ------
@@ -109,13 +109,13 @@ def results_folder(settings: Settings) -> Path:
 
 
 def load_dataset(places: Places) -> Dataset:
-    """The dataset that was cloned."""
+    """The dataset as it was cloned."""
     data = read_json(places.dataset_facts)
     return Dataset(**data | {"path": Path(data["path"])})
 
 
 def clone_on(settings: Settings, places: Places, tier: str) -> Path:
-    """Where the dataset is, or would be if a tier held the role ``dataset``; a plain folder is read where it lies."""
+    """Where the dataset is, or would be if a tier held the role ``dataset``; a plain folder is read in place."""
     dataset = load_dataset(places)
     if dataset.kind == "folder":
         return dataset.path
@@ -123,7 +123,7 @@ def clone_on(settings: Settings, places: Places, tier: str) -> Path:
 
 
 def source_of(settings: Settings, places: Places) -> str:
-    """The dataset's source; for the demonstration, the folder that it was made in."""
+    """The dataset's source; for the demonstration, the folder in which it was made."""
     source = settings.dataset.source
     return str(places.demo(settings.demo)) if source == "demo" else source
 
@@ -134,7 +134,7 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Say) -> Dat
     Raises
     ------
     SourceError
-        If the site cannot be reached, or has changed since it was indexed; other sites do not matter.
+        If the site cannot be reached, or its source has changed since it was indexed; other sites do not matter.
     """
     dataset = load_dataset(places)
     if dataset.kind == "folder" or is_installed(dataset.path, site):
@@ -151,7 +151,7 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Say) -> Dat
 
 
 def ensure_dataset(settings: Settings, places: Places, say: Say) -> Dataset:
-    """The dataset with all sites that were installed; as :func:`ensure_clone`."""
+    """The dataset with all sites that were installed; errors as :func:`ensure_clone`."""
     dataset = load_dataset(places)
     for site in dataset.sites:
         ensure_clone(settings, places, site, say)
@@ -164,17 +164,17 @@ def dataset_json(dataset: Dataset) -> Record:
 
 
 def read_failures(places: Places) -> list[Record]:
-    """Failure records of the participants that the index still selects, in order of name."""
+    """Failure records of participants that the index still selects."""
     selected = selected_in(places)
     failures = [read_json(file) for file in sorted(places.failures.rglob("*.json"))]
     return [failure for failure in failures if failure["participant"] in selected]
 
 
 def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
-    """Write a failure record for every job of this run that began a log but left neither result nor reason.
+    """Write a failure record for every participant whose log this run began, but who has neither result nor reason.
 
-    Failures of participants that were killed with their job on a cluster get the job's state and its log, whether or
-    not they could give a reason: ``jobs`` are rows of ``jobs.tsv``.
+    A participant killed with its cluster job gets the job's state and log added, whether or not it could give a reason:
+    ``jobs`` are rows of ``jobs.tsv``.
     """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
     last = {name: job for job in jobs for name in (job["members"] or "").split()}
@@ -194,7 +194,7 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
 
 
 def forget_stopped(places: Places, run: str) -> int:
-    """Remove the failure records of those whom the end of this run has stopped, since they did not fail; how many."""
+    """Remove failure records of participants that the stop of this run ended: they did not fail; how many."""
     stopped = [one for one in read_failures(places) if one["run"] == run and one["exit_code"] - 128 in SIGNALS]
     for one in stopped:
         places.failure(one["participant"]).unlink(missing_ok=True)
@@ -208,7 +208,7 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
 
 
 def run_facts(places: Places, run: str = "") -> Record:
-    """What a run has noted of itself, by default this one; nothing if it has not, or the job was started by hand."""
+    """What a run, by default this one, noted of itself; empty if it noted nothing, or the job was started by hand."""
     try:
         return dict(read_json(places.runs / f"{run or current_run()}.json"))
     except FileNotFoundError:
@@ -216,20 +216,20 @@ def run_facts(places: Places, run: str = "") -> Record:
 
 
 def add_facts(places: Places, run: str, /, **more: Any) -> None:
-    """Add to what a run has noted of itself, unless that is nothing."""
+    """Add to what a run noted about itself, unless that is empty."""
     if facts := run_facts(places, run):
         write_json(places.runs / f"{run}.json", facts | more)
 
 
 def note_swapping(places: Places) -> None:
-    """Note how many bytes the machine has swapped out since this run began, which makes timings invalid."""
+    """Note how many bytes the machine has swapped out since this run began: swapping makes timings invalid."""
     facts = run_facts(places)
     if facts.get("host") == socket.gethostname():
         add_facts(places, facts["run"], swap_out_bytes=psutil.swap_memory().sout - facts["swap_out_before_bytes"])
 
 
 def begin_log(log: Path) -> None:
-    """Begin a new log, by the job of a cluster that it is of."""
+    """Begin a new log; on a cluster, its first line names the job."""
     write_text(log, slurm.job_line(), durable=False)
 
 
@@ -241,16 +241,16 @@ class JobResult:
 
 @contextmanager
 def reporting(places: Places, participants: Sequence[str], stage: str, log: Path) -> Iterator[JobResult]:
-    """Turn a failure into an exit code, a line on the terminal and in the log, and a record of each participant."""
+    """Turn a failure into an exit code, a line on the terminal and in the log, and a record for each participant."""
     result = JobResult()
     try:
         yield result
     except (Exception, Interrupted) as raised:
-        hidden = raised.__cause__  # by Python 3.11, of what comes while a class is made, as in imports
+        hidden = raised.__cause__  # Python 3.11 wraps what is raised while a class is made, as in imports
         error = hidden if isinstance(hidden, Interrupted) else raised
         result.exit_code, reason = exit_code_of(error), reason_of(error)
-        with suppress(OSError):  # the results tier may be full, and the output go to a file on it
-            if not isinstance(error, Interrupted):  # the end of the run tells the user
+        with suppress(OSError):  # the results tier may be full, and the output may go to a file there
+            if not isinstance(error, Interrupted):  # the end of the run reports that
                 say(f"neurotier: {first_of(participants) or stage}: {reason}")
         with suppress(OSError):
             note_failure(log, error)
@@ -268,13 +268,13 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Whether a file of a package could not be read: a module, or a font, for which matplotlib raises others."""
+    """Whether a package's file could not be read: a module, or a font, for which matplotlib raises other errors."""
     of_font = isinstance(error, RuntimeError) and str(error).startswith(("FT_", "failed to load "))
     return of_font or isinstance(error, ImportError)
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error says, in a line; packages turn an unreadable file of theirs into advice of many lines.
+    """What an error says, in one line; packages turn an unreadable file of theirs into many lines of advice.
 
     >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("x"))
     ('a.json: No such file or directory', "fault in neurotier: KeyError: 'x'")
@@ -300,20 +300,20 @@ def reason_of(error: BaseException) -> str:
 
 
 def note_failure(log: Path, error: BaseException) -> None:
-    """Add an error to a job's log: what it says; if it is none of ours, with its traceback."""
+    """Add an error to a job's log: its message and, if it is not one of ours, its traceback."""
     if not isinstance(error, (NeurotierError, Interrupted)):
         note(log, "".join(traceback.format_exception(error)))
     note(log, reason_of(error))
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Tell the user, where Snakemake tells its own progress.
+    """Tell the user, on the stream to which Snakemake reports its own progress.
 
-    Where a terminal is gone, or a log's disk full, nobody hears: no reason to lose work.
+    If a terminal is gone, or the log's disk is full, nobody hears it: no reason to lose work.
     """
     file = file or sys.stderr
     try:
         print(line, file=file, flush=True)
-    except OSError:  # what it holds would fail once more when this process ends, and that with it
+    except OSError:  # else the buffered text would fail again at exit, and the process with it
         with open(os.devnull, "w") as nothing:
             os.dup2(nothing.fileno(), file.fileno())

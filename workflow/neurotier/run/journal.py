@@ -1,8 +1,8 @@
-"""The journal of a run: what its processes tell while it goes on, a line of JSON each, in a file of each process.
+"""The journal of a run: what its processes report while it goes on, one line of JSON each, one file per process.
 
-Steps tell how far they are, which ``neurotier watch`` reads from any node. Jobs on a cluster tell where they run, with
-what and from when to when, since not every cluster has accounting, and none knows which participants a job has; and
-what they would have said on the terminal. Nothing depends on it: where it cannot be written, the process goes on.
+Steps report their progress, which ``neurotier watch`` reads from any node. Cluster jobs report where they run, with
+whom, and when they began and ended, since not every cluster has accounting, and none knows a job's participants; and
+what they would have said on the terminal. Nothing depends on the journal: if it cannot be written, the process goes on.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from neurotier.core.settings import Say
 from neurotier.run import slurm
 
 NOTE_S, SAY_S = 1.0, 30.0
-"""How often a step may tell the journal how far it is, and how often the terminal, s."""
+"""Shortest time between two reports of a step to the journal, and to the terminal, s."""
 
 LARGEST_BYTES = 16 << 20
-"""Most that is read of the lines of a process, or of what else may be long."""
+"""Most bytes read of one process's lines, or of other files that may be long."""
 
 NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-"""Environment variables that hold a job's number: Slurm, PBS, LSF, SGE."""
+"""Environment variables with a job's number: Slurm, PBS, LSF, SGE."""
 
 MEGABYTE = 1 << 20
 """Slurm's unit of memory, bytes."""
@@ -48,7 +48,7 @@ def add_entry(places: Places, kind: str, **facts: Any) -> None:
 
 
 def entries(places: Places, run: str, kind: str) -> list[Entry]:
-    """The lines of a kind in the journal of a run, in order of time; what is damaged is passed over."""
+    """The lines of a kind in the journal of a run, in order of time; damaged lines are skipped."""
     found = []
     for file in sorted(places.journal(run).glob("*.jsonl")):
         with suppress(InputError, OSError):
@@ -62,7 +62,7 @@ def entries(places: Places, run: str, kind: str) -> list[Entry]:
 
 
 class StepNote(NamedTuple):
-    """A step that goes on: its rule and which of its jobs it is, since when (s since 1970), and how far."""
+    """A running step: its rule and which of the rule's jobs it is, since when (s since 1970), and how far it is."""
 
     name: str
     started_s: float
@@ -71,16 +71,16 @@ class StepNote(NamedTuple):
 
 @dataclass
 class Step:
-    """A step that tells how far it is.
+    """A step that reports its progress.
 
     Parameters
     ----------
     places
         Of the results.
     name
-        What to call it.
+        Its name in reports.
     say
-        Tells the user of the run.
+        Prints a line for the user.
     """
 
     places: Places
@@ -97,7 +97,7 @@ class Step:
         self.note(None)
 
     def tell(self, progress: str) -> None:
-        """Tell how far it is, as often as one likes: what comes too often is passed over."""
+        """Report progress, as often as one likes: reports that come too soon are skipped."""
         now_s = time.monotonic()
         if now_s - self.said_s >= SAY_S:
             self.said_s = now_s
@@ -107,12 +107,12 @@ class Step:
             self.note(progress)
 
     def note(self, progress: str | None) -> None:
-        """Tell the journal alone; ``None`` at the end."""
+        """Report to the journal alone; ``None`` means the end."""
         add_entry(self.places, "step", name=self.name, progress=progress)
 
 
 def read_steps(places: Places, run: str) -> list[StepNote]:
-    """What the steps of a run that go on tell of themselves, in order of their starts."""
+    """What the running steps of a run report, in order of their starts."""
     found: dict[str, StepNote] = {}
     for line in entries(places, run, "step"):
         name, progress = str(line.get("name")), line.get("progress")
@@ -124,7 +124,7 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
 
 
 def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -> Entry:
-    """What a job of a cluster tells of itself, by columns of ``jobs.tsv``.
+    """What a cluster job reports about itself, by columns of ``jobs.tsv``.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
 
 
 def job_end(note: Entry, exit_code: int, reason: str) -> Entry:
-    """What it tells more at its end, with the reason of a failure."""
+    """What the job adds at its end, with the reason of a failure."""
     ended_s = time.time()
     return {
         "ended_s": ended_s,
@@ -163,7 +163,7 @@ def job_end(note: Entry, exit_code: int, reason: str) -> Entry:
 
 
 def read_notes(places: Places, run: str) -> list[Entry]:
-    """What a run's jobs have noted of themselves, in order of their starts; of each what it noted last."""
+    """What a run's jobs noted about themselves, in order of their starts; of each job its last note."""
     lines = [
         line
         for line in entries(places, run, "job")

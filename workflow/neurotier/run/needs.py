@@ -1,7 +1,7 @@
-"""What jobs need of the resources that they share, how much there is of each, and what Snakemake has granted a job.
+"""What jobs need of shared resources, how much there is of each, and what Snakemake has granted a job.
 
-Snakemake grants less than was asked for where the machine has less, and more where the user said so
-(``--set-threads``, ``--set-resources``), or at another attempt on a cluster. Apps take options for what they may use.
+Snakemake grants less than requested where the machine has less, and more where the user said so (``--set-threads``,
+``--set-resources``), or on another attempt on a cluster. Apps have options for what they may use.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ MEGABYTE = 1_000_000
 """Unit of Snakemake's ``*_mb`` resources, which are decimal."""
 
 SNAKEMAKE_MB = 500
-"""Memory of the Snakemake that a cluster job runs; measured: 450 to 475 MB."""
+"""Memory of the Snakemake that runs inside a cluster job; measured: 450 to 475 MB."""
 
 STAGING_MB = 100
 """Memory of a participant that copies, or waits to compute: at most what a tool's libraries take, which it shares with
-the others. Measured: 4 MB of its own."""
+other participants. Measured: 4 MB of its own."""
 
 
 class Granted(NamedTuple):
-    """What a job asks for, or has been granted.
+    """What a job requests, or has been granted.
 
     Attributes
     ----------
     threads, memory_mb
         Cores and memory (MB) of the job; ``None`` for a job that was started by hand.
     work_mb, work_files
-        Room (MB) and files on the work tier, as far as they are granted.
+        Room (MB) and files on the work tier; ``None`` if not granted.
     at_once
-        Participants among whom they are divided: those who compute at the same time.
+        Participants that compute at the same time; they share the above equally.
     copying
-        How many more there are at the same time, who copy images in or results out, or wait to compute.
+        Further participants at the same time, which copy images in or results out, or wait to compute.
     """
 
     threads: int | None = None
@@ -60,7 +60,7 @@ class Granted(NamedTuple):
 
     @property
     def present(self) -> int:
-        """Participants who are there at the same time, whatever they do."""
+        """Participants that are in the job at the same time, whatever they do."""
         return self.at_once + self.copying
 
 
@@ -82,12 +82,12 @@ def megabytes(size_bytes: int) -> int:
 
 
 def largest(needs: Iterable[int], count: int) -> int:
-    """The sum of so many of the largest needs."""
+    """The sum of the ``count`` largest needs."""
     return sum(sorted(needs, reverse=True)[:count])
 
 
 class Needs:
-    """Answers for the rules' resources, by who the participants are and who shares a job.
+    """Answers for the rules' resources: which participants there are, which of them share a job, and what that needs.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Needs:
     elsewhere
         Whether jobs run on other nodes than this one.
     slots
-        How many participants this machine analyses at once; ``None`` if that is not known, as on a cluster.
+        How many participants this machine analyses at once; ``None`` if unknown, as on a cluster.
     is_app
         Whether a BIDS App runs instead of a tool.
     threads
@@ -111,7 +111,7 @@ class Needs:
         self.share = cache(self.needs_of_share)
 
     def images(self, participant: str) -> list[Image]:
-        """A participant's images; none while there is no index."""
+        """A participant's images; empty while there is no index."""
         return selected_in(self.places).get(participant, [])
 
     def members(self, share: str) -> list[str]:
@@ -119,10 +119,10 @@ class Needs:
         return members_of(share, self.places)
 
     def of(self, participant: str, attempt: int = 1) -> Need:
-        """What a participant takes, at most all there is: a job that needs more says so.
+        """What a participant takes, capped at what there is: a job that really needs more will fail and say so.
 
-        The memory of its processes is multiplied by the number of the attempt; what it keeps on a tier that is memory
-        is not. Without a limit of inodes no files are counted.
+        Memory of its processes is multiplied by the number of the attempt; what it keeps on a work tier in memory is
+        not. Where the tier has no limit of inodes, no files are counted.
         """
         images, settings = self.images(participant), self.settings
         work_mb = self.within("work_mb", megabytes(work_bytes(images, settings)))
@@ -136,17 +136,17 @@ class Needs:
         return Need(self.within("mem_mb", needed_mb), work_mb, files)
 
     def divided(self, slots: int | None, members: Sequence[str]) -> Granted:
-        """How many participants compute and copy at the same time where so many can, as far as that is known."""
+        """How many participants compute, and how many copy, at the same time in ``slots`` slots, as far as known."""
         most = (self.settings.shares.at_once or 1) if self.elsewhere else slots or 1
         at_once = min(max(1, most if slots is None else min(most, slots)), len(members))
         copying = min(self.settings.shares.staging_beside, len(members) - at_once)
         return Granted(at_once=at_once, copying=copying)
 
     def needs_of_share(self, share: str, attempt: int = 1) -> Granted:
-        """What the job of a share asks for: that of its largest participants, as many as are there at once.
+        """What the job of a share requests: the needs of its largest participants, as many as run at once.
 
-        On a cluster the memory of its Snakemake is the job's, too, and what it places on an images tier that is memory:
-        it may be the first on its node.
+        On a cluster the job's memory includes that of its Snakemake, and of what it places on an images tier in memory:
+        it may be the first job on its node.
         """
         members = self.members(share)
         asked = self.divided(self.slots, members)
@@ -160,11 +160,11 @@ class Needs:
         )
 
     def own_mb(self, attempt: int = 1) -> int:
-        """Memory of a job besides its participants', MB."""
+        """Memory of a job in addition to that of its participants, MB."""
         return SNAKEMAKE_MB * attempt + megabytes(placed_bytes(self.settings, self.places)) if self.elsewhere else 0
 
     def share_of(self, granted: Granted, files_mb: int) -> Share:
-        """What the app may take for one participant: equal parts of what is not for files, and others."""
+        """What the app may take for one participant: an equal part of what files and other uses leave."""
         threads = self.threads if granted.threads is None else max(1, granted.threads // granted.at_once)
         if granted.memory_mb is None:
             return Share(threads, self.settings.app.memory_mb)
@@ -172,21 +172,21 @@ class Needs:
         return Share(threads, max(1, left_mb // granted.at_once))
 
     def share_in_pool(self, granted: Granted, participants: Iterable[str]) -> Share:
-        """The same in a pool, whose largest participants have their files on the work tier."""
+        """The same in a pool, where the files of the largest participants are on the work tier."""
         files_mb = (megabytes(work_bytes(self.images(name), self.settings)) for name in participants)
         return self.share_of(granted, largest(files_mb, granted.present) * self.fills_memory)
 
     def merged_mb(self, participants: Iterable[str]) -> int:
-        """What the outputs of participants take on a work tier that is memory, once they are done, MB."""
+        """What the outputs of finished participants take on a work tier in memory, MB."""
         return megabytes(merged_bytes(self.settings, self.places, participants))
 
     def share_of_group(self, granted: Granted, participants: Iterable[str]) -> Share:
-        """The same of the group level, whose files are the outputs of participants.
+        """The same for the group level, whose files are the participants' outputs.
 
         Raises
         ------
         TierError
-            If they leave nothing of the job's memory.
+            If these leave nothing of the job's memory.
         """
         files_mb = self.merged_mb(participants)
         taken_mb = files_mb + self.own_mb()
@@ -199,22 +199,22 @@ class Needs:
         return self.share_of(granted, files_mb)
 
     def app_memory_mb(self, participants: Iterable[str], attempt: int = 1) -> int:
-        """Memory of the group level of some participants, MB, at most what the machine has.
+        """Memory of the group level of some participants, MB, capped at what the machine has.
 
-        It is that of the app and of their outputs, and on a cluster of the job's Snakemake and of what the job places.
+        It covers the app and the participants' outputs and, on a cluster, the job's Snakemake and what the job places.
         """
         needed_mb = self.settings.app.memory_mb * attempt + self.own_mb(attempt)
         return self.within("mem_mb", needed_mb + self.merged_mb(participants))
 
     def within(self, resource: str, need: int) -> int:
-        """A need, at most what there is of the resource, if that is known: a job that needs more says so itself."""
+        """A need, capped at what there is of the resource, if known: a job that needs more says so itself."""
         return min(need, self.room.get(resource) or need)
 
     @cached_property
     def room(self) -> dict[str, int]:
-        """How much there is for jobs, as far as it is known: of the memory that machine and control groups let this
-        process have, unless they run on others; of the work tier, unless each of those has its own, or its path is not
-        there; of inodes, if anybody counts files.
+        """How much there is for jobs, as far as known: memory that the machine and control groups allow this process,
+        unless jobs run on other nodes; room on the work tier, unless each node has its own, or its path is missing
+        here; inodes, if files are counted.
         """
         room: dict[str, int] = {}
         if not self.elsewhere:
@@ -234,5 +234,5 @@ class Needs:
 
 
 def needs_of(needs: Needs, participants: Iterable[str]) -> dict[str, list[int]]:
-    """Amount of each resource that each participant job takes, MB or files."""
+    """How much of each resource each participant job takes, MB or files."""
     return dict(zip(Need._fields, map(list, zip(*map(needs.of, participants), strict=True)), strict=False))

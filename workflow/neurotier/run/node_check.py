@@ -1,6 +1,6 @@
-"""The check of a node: what a job finds there of each declared tier, and what the node is like.
+"""The check of a node: which declared tiers a job finds there and in what state, and what the node is like.
 
-Where Snakemake runs, a file is written on each tier that is there; a job that sees the same file has a shared tier.
+Snakemake's machine writes a file on each tier that it has; if a job sees the same file, the tier is shared.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from neurotier.core.tiers import Tier
 from neurotier.meter.exits import DELAY_SWITCH
 
 SEEN_WITHIN_S = 5.0
-"""How long a node may take to see a file on a network file system that another has just written."""
+"""How long a node may take to see a file that another has just written on a network file system."""
 
 Marks = Mapping[str, str]
 """Tier to the text of the file that was written there."""
 
 
 def folder_on(tier: Tier, places: Places) -> Path:
-    """Where a check of these results writes on a tier."""
+    """Where a check for these results writes on a tier."""
     return tier.folder("check") / short_hash(str(places.results.absolute()))
 
 
 def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
-    """Write a file on each tier that this machine has, for the jobs to see; tier to its text."""
+    """Write a file on each tier that this machine has, for jobs to see; tier to its text."""
     marks = {}
     for tier in tiers_here(settings):
         with suppress(NeurotierError, OSError):
@@ -54,14 +54,14 @@ def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
 
 
 def remove_marks(settings: Settings, places: Places) -> None:
-    """Remove what was written on the tiers of this machine; those that cannot be cleared are left as they are."""
+    """Remove these files from the tiers of this machine; tiers that cannot be cleared are left as they are."""
     for tier in tiers_here(settings):
         with suppress(NeurotierError, OSError):
             clear(folder_on(tier, places))
 
 
 def tiers_here(settings: Settings) -> Iterator[Tier]:
-    """The declared tiers that this machine has and may write to, but for those of each node."""
+    """The declared tiers that this machine has and may write to, without those that are each node's own."""
     for declared in settings.tiers.values():
         with suppress(NeurotierError, OSError):
             tier = Tier.from_settings(declared)
@@ -71,12 +71,12 @@ def tiers_here(settings: Settings) -> Iterator[Tier]:
 
 
 def write_and_read(file: Path, text: str) -> None:
-    """Write a private file and compare it.
+    """Write a private file, read it back and compare.
 
     Raises
     ------
     OSError, NeurotierError
-        If it cannot be written, or is not what was written.
+        If it cannot be written, or reads differently.
     """
     make_private(file.parent)
     write_secret(file, text)
@@ -94,7 +94,7 @@ def check_node(settings: Settings, places: Places, node_class: str, marks: Marks
     node_class
         Class of this node; empty for this host alone.
     marks
-        What was written where Snakemake runs; ``None`` if that is this node.
+        The files that Snakemake's machine wrote; ``None`` if that is this node.
     """
     node, rows = dict.fromkeys(columns("check")) | node_facts(node_class), []
     for name, declared in settings.tiers.items():
@@ -109,14 +109,14 @@ def check_node(settings: Settings, places: Places, node_class: str, marks: Marks
                 look_at(tier, places, row)
                 if marks is not None and (declared.node or name in marks):
                     row["shared"] = not declared.node and is_seen(folder_on(tier, places) / "mark", marks[name])
-            tier.check()  # what it says comes first
+            tier.check()  # its problem takes precedence
         rows.append(row)
     return rows
 
 
 @contextmanager
 def saying_why(row: Row) -> Iterator[None]:
-    """Note an error as the problem of a tier, in one line that names it."""
+    """Note an error as the problem of a tier, in one line that names the tier."""
     try:
         yield
     except NeurotierError as error:
@@ -126,7 +126,7 @@ def saying_why(row: Row) -> Iterator[None]:
 
 
 def look_at(tier: Tier, places: Places, row: Row) -> None:
-    """What this node finds of a tier; if it may, it writes a file of this job's own there, and removes it."""
+    """What this node finds of a tier; if it may, it writes a file of this job there, and removes it."""
     mount = tier.mount()
     row |= {"found_kind": mount.kind, "fs_type": mount.fs_type, "device": mount.source}
     row |= {"total_bytes": shutil.disk_usage(tier.path).total, "usable_bytes": tier.usable_bytes()}
@@ -143,7 +143,7 @@ def look_at(tier: Tier, places: Places, row: Row) -> None:
 
 
 def is_seen(file: Path, text: str) -> bool:
-    """Whether a file of ours is here with this text, or comes to be here shortly; others may have planted one."""
+    """Whether a file of ours with this text is here, or appears shortly; others may have planted one."""
     deadline = time.monotonic() + SEEN_WITHIN_S
     while read_private(file) != text:
         if time.monotonic() > deadline:
@@ -153,7 +153,7 @@ def is_seen(file: Path, text: str) -> bool:
 
 
 def node_facts(node_class: str) -> Row:
-    """What this node is like, and what a job may take of it."""
+    """What this node is like, and how much of it a job may use."""
     host = socket.gethostname()
     return {
         "node_class": node_class or host,
@@ -163,7 +163,7 @@ def node_facts(node_class: str) -> Row:
         "job_cores": float(usable_cores()),
         "memory_bytes": psutil.virtual_memory().total,
         "job_memory_bytes": min((limit_bytes for limit_bytes, _ in memory()), default=None),
-        # Where the kernel cannot account waits, the switch is not there.
+        # If the kernel cannot account for waits, the switch does not exist.
         "delay_accounting": {b"0\n": False, b"1\n": True}.get(content_of(Path(DELAY_SWITCH))),
         "user_namespaces": may_make_namespaces(),
         "fio": shutil.which("fio") is not None,
@@ -179,12 +179,12 @@ def may_make_namespaces() -> bool:
 
 
 def problems(rows: Sequence[Row]) -> list[str]:
-    """Why tiers in use cannot be used, a line each."""
+    """Why tiers in use are unusable, one line each."""
     return [row["problem"] for row in rows if row["in_use"] and row["problem"]]
 
 
 def check_lines(rows: Sequence[Row]) -> list[str]:
-    """The table for a terminal: the node in two lines, and a line for each tier."""
+    """The table for a terminal: two lines about the node, and one for each tier."""
     node = rows[0]
     held = node["job_memory_bytes"]
     held_to = [*([f"{size(held)} of memory"] if held is not None else []), f"{node['job_cores']:g} cores"]
@@ -205,5 +205,5 @@ def check_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def answer(value: Any) -> str:
-    """Yes, no, or not known."""
+    """Yes, no, or unknown."""
     return EMPTY if value is None else "yes" if value else "no"

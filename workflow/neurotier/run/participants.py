@@ -1,12 +1,12 @@
-"""Participants: whom the index selects, with their images; who of them is done; and the shares of the pools.
+"""Participants: those whom the index selects, with their images; who of them is done; and the shares of the pools.
 
-The index is read once by each process, without a library and by itself: jobs start often, and half a million lines take
-two seconds. A share is the participants of one pool, and so of one Snakemake job. On one machine everyone is in one
-share. On a cluster a share is a job: the k-th of n has every n-th participant in order of size, so that shares are
-alike. Snakemake knows a share by its marker. Whether somebody is done, the records alone say: of which images they are,
-by which tool with which options. So each start looks at them, and removes the markers of shares in which somebody is
-missing. Snakemake makes no missing file again that no target asks for, but it does make one of another name: each start
-gives these shares its own number.
+Each process reads the index once, with a reader of its own and no library: jobs start often, and half a million lines
+take two seconds. A share is the participants of one pool, and so of one Snakemake job. On one machine, all participants
+are one share. On a cluster a share is a job: the k-th of n has every n-th participant in order of size, so that shares
+are alike. To Snakemake, a share is its marker. Whether a participant is done is decided by the records alone: they say
+of which images they are, and by which tool with which options. So each start checks the records, and removes the
+markers of shares in which somebody is missing. Snakemake does not make a missing file again that no target asks for,
+but it does make one with another name: so each start gives these shares a number of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Selected = dict[str, list[Image]]
 
 @once_per_version
 def selected_by(table: Path) -> Selected:
-    """All participants with their images, by an index of images, whose cells hold neither tabs nor quotes.
+    """All participants with their images, from a table of images, whose cells hold neither tabs nor quotes.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def selected_by(table: Path) -> Selected:
 
 
 def selected_in(places: Places) -> Selected:
-    """The same of a results folder; nobody while there is no index."""
+    """The same for a results folder; empty while there is no index."""
     try:
         return selected_by(places.images_table)
     except FileNotFoundError:
@@ -56,24 +56,24 @@ def selected_in(places: Places) -> Selected:
 
 
 def checksum_of(content: bytes) -> str:
-    """The line by which ``sha256sum --check`` knows a table of images."""
+    """The line with which ``sha256sum --check`` verifies a table of images."""
     return f"{hashlib.sha256(content).hexdigest()}  images.tsv\n"
 
 
 def image_of(cells: dict[str, str]) -> Image:
-    """The image of a line of ``images.tsv``."""
+    """The image in a line of ``images.tsv``."""
     known = {name: "" if cell == "n/a" else cell for name, cell in cells.items()}
     size_bytes = known.pop("size_bytes")
     return Image(**known, size_bytes=int(size_bytes) if size_bytes else None)
 
 
 def records_of(places: Places) -> list[Path]:
-    """The records of everyone whom the index selects; those of participants that failed are not there."""
+    """Paths of the records of all participants that the index selects; those of failed participants do not exist."""
     return [places.record(name) for name in selected_in(places)]
 
 
 def require_all(places: Places, names: Collection[str]) -> int:
-    """How many participants there are, if they have a record each.
+    """How many participants there are, if each has a record.
 
     Raises
     ------
@@ -102,34 +102,34 @@ def images_of(places: Places, participant: str) -> list[Image]:
 
 
 CALIBRATION = "calibration"
-"""The share of those whom an advice has analysed first."""
+"""The share of participants that an advice has analysed first."""
 
 SHARE = rf"(\d+-of-\d+|{CALIBRATION})\.\d+"
-"""Names of shares in files: behind the point is the number of the start in which they last had work to do."""
+"""Names of shares in files: after the dot is the number of the start in which they last had work to do."""
 
 PARTICIPANTS_OF_A_JOB = 16
-"""How many share a job of a cluster, where the configuration does not say; an app is taken to need one of its own."""
+"""How many participants share a cluster job by default; for apps the default is one."""
 
 
 Made = Facts
-"""What a record says of how it was made: at least :data:`OF_ANALYSIS`."""
+"""What a record says about how it was made: at least :data:`OF_ANALYSIS`."""
 
 OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
 
 
 class Wanted(NamedTuple):
-    """What a record must say, or its participant is analysed again.
+    """What a record must say; otherwise its participant is analysed again.
 
     Attributes
     ----------
     analysis
-        What determines the results of everyone: see :attr:`neurotier.run.plan.Plan.analysis`.
+        What determines the results of all participants: see :attr:`neurotier.run.plan.Plan.analysis`.
     tool
-        Content of ``index/tool.json``; a version that is not known yet is not looked at.
+        Content of ``index/tool.json``; a version that is not known yet is not compared.
     forced
-        Whether nobody counts as done, because the user asked so (``--forcerun analyze_participants``).
+        Whether nobody counts as done, because the user asked for that (``--forcerun analyze_participants``).
     run
-        The run whose work counts all the same; empty for none.
+        The run whose work counts nevertheless; empty for none.
     """
 
     analysis: str
@@ -138,7 +138,7 @@ class Wanted(NamedTuple):
     run: str
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
-        """Whether somebody with these images has been analysed as wanted."""
+        """Whether a participant with these images has been analysed as wanted."""
         wanted: Record = {"analysis": key_of(self.analysis, images)}
         if self.forced:
             wanted["run"] = self.run
@@ -150,24 +150,24 @@ class Wanted(NamedTuple):
 
 
 def key_of(analysis: str, images: Sequence[Image]) -> str:
-    """What determines the results of one participant, in eight digits: the analysis and the contents of the images."""
+    """What determines the results of one participant, in eight digits: the analysis and the content of the images."""
     return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
 
 
 def wanted_by(places: Places, analysis: str, forced: bool, run: str = "") -> Wanted:
-    """What records must say, by the tool that was prepared, if one was."""
+    """What records must say, with the tool that was prepared, if one was."""
     return Wanted(analysis, whole_json(places.index / "tool.json"), forced, run)
 
 
 @once_per_version
 def longest_first(table: Path) -> list[str]:
-    """Everyone whom an index selects, by the size of their images: who starts last should not be who takes longest."""
+    """All participants that an index selects, largest images first: who takes longest should not start last."""
     selected = selected_by(table)
     return sorted(selected, key=lambda name: -size_of(selected[name]))
 
 
 def names_of_shares(count: int, settings: Settings, elsewhere: bool) -> list[str]:
-    """The shares of so many participants.
+    """The names of the shares of ``count`` participants.
 
     >>> from unittest.mock import Mock
     >>> settings = Mock(**{"shares.participants": 16})

@@ -1,4 +1,4 @@
-"""The plan: answers to the rules while Snakemake builds its graph of jobs.
+"""The plan: answers for the rules while Snakemake builds its graph of jobs.
 
 The rules ask thousands of times, so the index is read once per version of its file (:mod:`neurotier.run.participants`).
 """
@@ -36,16 +36,16 @@ class Plan(Needs):
     settings, places
         Of the run.
     elsewhere
-        Whether participant jobs run on the nodes of a cluster, of which this one need not be one.
+        Whether participant jobs run on the nodes of a cluster, to which this machine need not belong.
     in_job
-        Whether this is a Snakemake inside such a job, which must not read the index of everyone.
+        Whether this is the Snakemake inside such a job, which must not read the whole index.
     cluster_class
         Class of the cluster's nodes, unless the configuration names it.
 
     Attributes
     ----------
     most_mb
-        Most memory that a job of a cluster is given, MB; ``None`` if nobody has said.
+        Most memory that a cluster job is given, MB; ``None`` if not stated.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Plan(Needs):
 
     @property
     def node_class(self) -> str:
-        """Class of the nodes that jobs run on; empty for this host, which nobody has named."""
+        """Class of the nodes that jobs run on; empty for this host if it was given no class."""
         return self.settings.node_class or (self.cluster_class if self.elsewhere else "")
 
     @property
     def is_plain(self) -> bool:
-        """Whether the dataset is a plain folder, whose files are there without being fetched."""
+        """Whether the dataset is a plain folder, whose files need not be fetched."""
         return load_dataset(self.places).kind == "folder"
 
     def sites(self) -> list[str]:
@@ -78,17 +78,17 @@ class Plan(Needs):
 
     @property
     def shares(self) -> list[str]:
-        """All shares, by their names in files."""
+        """The names of all shares in files."""
         return self.named(self.every_share())
 
     def every_share(self) -> list[str]:
-        """All shares; none while there is no index."""
+        """All shares; empty while there is no index."""
         return names_of_shares(len(selected_in(self.places)), self.settings, self.elsewhere)
 
     def named(self, shares: Iterable[str]) -> list[str]:
-        """The names of shares in files: those of their markers; a new one without, and if somebody is missing.
+        """The names of shares in files: that of the marker or, if there is none or somebody is missing, a new one.
 
-        A share that a job of an earlier start is at has the serial number of that start.
+        A share on which a job of an earlier start is working has the serial number of that start.
         """
         folder = self.places.share("any").parent
         markers = sorted(os.listdir(folder)) if folder.is_dir() and not folder.is_symlink() else []
@@ -96,21 +96,21 @@ class Plan(Needs):
         return [known.get(share) or f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares]
 
     def works(self) -> dict[str, str]:
-        """Names of the shares' jobs: of a cluster's jobs of an earlier run, those that do the same are waited for."""
+        """Names of the shares' jobs: jobs of an earlier run with the same name do the same, and are waited for."""
         settings, analysis = noted(absolute(self.settings, self.elsewhere)), self.analysis
-        with suppress(NeurotierError):  # an index that is damaged is made again
+        with suppress(NeurotierError):  # a damaged index is made again
             return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share()}
         return {}
 
     def calibrated(self) -> list[Path]:
-        """Marker that those are done whom an advice has analysed first."""
+        """Marker that the participants whom an advice has analysed first are done."""
         return list(map(self.places.share, self.named([CALIBRATION])))
 
     @errors_in_a_line()
     def markers(self, share: str) -> list[Path]:
-        """What a share waits for of its own: on a cluster its images, whose nodes may have no way to fetch them.
+        """What a share itself waits for: on a cluster its images, since nodes may have no way to fetch them.
 
-        If somebody needs more memory than a job is given, this process ends: it would be killed, at every attempt.
+        If a participant needs more memory than any job is given, this process ends: every attempt would be killed.
         """
         if self.elsewhere and self.most_mb is not None:
             needed_mb, name = max((self.of(name).mem_mb + self.own_mb(), name) for name in self.members(share))
@@ -131,7 +131,7 @@ class Plan(Needs):
         return [self.places.index / "tool.json", *fetched, *self.validations()]
 
     def dropped(self) -> list[Path]:
-        """Markers that what a pool has not dropped is, if images are dropped after their analysis."""
+        """If images are dropped after their analysis: markers that what the pools left is dropped, too."""
         return list(map(self.places.dropped, self.shares)) if self.settings.dataset.drop and not self.is_plain else []
 
     def settle(self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True) -> list[str]:
@@ -140,41 +140,41 @@ class Plan(Needs):
         Parameters
         ----------
         made
-            Those who have a record and whole derivatives.
+            Participants with a record and whole derivatives.
         forced
             Whether everyone is analysed again.
         slots
             How many participants this machine analyses at once; ``None`` on a cluster.
         write
-            Whether to remove markers and records of those who are missing, or only to answer by it.
+            Whether to remove records and markers of those to be analysed, or only to answer accordingly.
         """
         self.slots, selected, places = slots, selected_in(self.places), self.places
         wanted = wanted_by(places, self.analysis, forced)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
-        # A pool of which nobody is left has made again what it waits for: no target asks for these files themselves.
+        # A finished share counts as unfinished if these files are lost: only a pool that waits for them has them made.
         has_lost = not all(file.exists() for file in (places.index / "tool.json", *self.image_facts()))
         finished = {share for share in self.every_share() if not has_lost and done.issuperset(self.members(share))}
         unfinished = {*self.every_share()} - finished
         if not write:
             self.unfinished = unfinished
         else:
-            # Or Snakemake, asked for the participants alone, would find all that it was asked for; and it may have lost
-            # its records, by which it would see that the marker is of other shares now.
+            # Otherwise Snakemake, asked for the participants alone, would find nothing to do; and it may have lost the
+            # metadata by which it would see that the marker is of other shares now.
             if unfinished or not selected:
                 remove_whatever(places.complete)
             image = self.image()
-            if image["content"] or not image["image"]:  # else it is gone: nobody is analysed, nor outdated by that
+            if image["content"] or not image["image"]:  # else the image is gone, which outdates no record
                 for name in (made.keys() & selected) - done:
-                    remove_whatever(places.record(name))  # were the new analysis to fail, an old one would pass for it
+                    remove_whatever(places.record(name))  # if the new analysis failed, the old record would pass for it
             if selected:
                 self.leave_markers(finished, done)
-            else:  # Snakemake looks for an index only if something else is to be made of it
+            else:  # Snakemake makes the index only if something else depends on it
                 for marker in self.calibrated():
                     remove_whatever(marker)
         return [name for name in selected if name not in done]
 
     def leave_markers(self, finished: set[str], done: set[str]) -> None:
-        """Leave markers of those shares alone in which everyone is done, and no failure of anybody who is."""
+        """Keep only markers of shares in which everyone is done, and remove failures of participants who are done."""
         places, calibrated = self.places, self.members(CALIBRATION)
         for file in places.failures.rglob("*.json"):
             if participant_of(file, places.failures) in done:
@@ -182,7 +182,7 @@ class Plan(Needs):
         if calibrated and done.issuperset(calibrated):
             finished = finished | {CALIBRATION}
         for folder in (places.share("any").parent, places.dropped("any").parent):
-            if folder.is_symlink() or not folder.is_dir():  # planted: what it leads to is not ours
+            if folder.is_symlink() or not folder.is_dir():  # planted: what it points to is not ours
                 remove_whatever(folder)
                 continue
             for file in sorted(folder.iterdir()):
@@ -191,7 +191,7 @@ class Plan(Needs):
                     remove_whatever(file)
         for share in self.named(finished):
             marker = places.share(share)
-            if not marker.exists():  # as old as what its jobs made and waited for, or what followed is done again
+            if not marker.exists():  # dated like what its jobs made and waited for, or later steps would be redone
                 write_json(marker, {"failed": {}}, durable=False)
                 files = [
                     *(places.index / name for name in ("tool.json", "image.json", "caches.json")),
@@ -209,7 +209,7 @@ class Plan(Needs):
         return settings.is_campaign or bool(settings.comparison.results or settings.published)
 
     def compared(self) -> list[Path]:
-        """Tables of runs of the results folders that a comparison waits for.
+        """Tables of runs in other results folders, which a comparison waits for.
 
         Raises
         ------
@@ -220,15 +220,15 @@ class Plan(Needs):
             fix = "name campaign.placements, comparison.results or published"
             raise SettingsError("there is nothing to compare", "target comparison", fix)
         tables = (Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results)
-        return [table for table in tables if os.path.exists(table)]  # else the job says so
+        return [table for table in tables if os.path.exists(table)]  # a missing one is reported by the job
 
     def campaign(self) -> list[Path]:
-        """The plan of the campaign whose runs are compared, if there is one: done, or of an earlier configuration."""
+        """The plan of the campaign whose runs are compared, if any: completed, or from an earlier configuration."""
         done, plan = (self.places.campaign / f"{name}.tsv" for name in ("done", "plan"))
         return [done] if self.settings.is_campaign else [plan] if plan.exists() else []
 
     def tool(self) -> Record:
-        """The tool's name and options: others are others' results (:mod:`neurotier.run.preconditions`)."""
+        """The tool's name and options: with others, results are other results (:mod:`neurotier.run.preconditions`)."""
         settings = self.settings
         binds = {"binds": settings.containers.binds} if settings.containers.binds else {}
         given = {"environment": settings.containers.environment, **binds} if settings.image else {}
@@ -240,9 +240,9 @@ class Plan(Needs):
         return {"name": settings.tool.name, **options, **described(settings), **given}
 
     def image(self) -> Record:
-        """The container image and what determines it: another is a reason to analyse all participants again.
+        """The container image and what determines it: if that changes, all participants are analysed again.
 
-        Place and form of the image are not among them, since they do not change the results; each job sees to them.
+        The image's place and form are not included, since they do not change the results; each job takes care of them.
         """
         containers, image = self.settings.containers, self.settings.image
         try:
@@ -253,7 +253,7 @@ class Plan(Needs):
 
     @property
     def images_on_nodes(self) -> bool:
-        """Whether each node of a cluster has a container image of its own; the tool is then tried on one of them."""
+        """Whether each node of a cluster has its own copy of the image; the tool is then tried on one of them."""
         has_image = self.settings.image is not None
         return self.elsewhere and has_image and on_nodes(self.settings, self.settings.placement["images"])
 
@@ -264,7 +264,7 @@ class Plan(Needs):
 
     @property
     def analysis(self) -> str:
-        """What determines the results of everyone, but for the images; on a node the image may look otherwise."""
+        """What determines the results of everyone, without the images; on a node the image may look different."""
         decided = run_facts(self.places).get("analysis_key") if self.in_job else None
         return str(decided) if decided else short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
 
@@ -278,13 +278,13 @@ class Plan(Needs):
         return [name for name, images in everyone.items() if images[0].site == site]
 
     def filters(self) -> Record:
-        """The selection: when it changes, the dataset is indexed again."""
+        """The selection: if it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
         chosen = {key: getattr(dataset, key) for key in ("sessions", "runs", "links_to")}
         return self.cloned() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def cloned(self) -> Record:
-        """What a clone is of, besides its source."""
+        """What a clone is of, in addition to its source."""
         dataset = self.settings.dataset
         demo = {"demo": vars(self.settings.demo)} if dataset.source == "demo" else {}
         # of those participants who are sub-datasets only the chosen ones are installed
@@ -292,10 +292,10 @@ class Plan(Needs):
 
     @property
     def selection(self) -> str:
-        """Both as lines that go with the index: Snakemake forgets them when the results folder is moved."""
+        """Both as lines that are kept with the index: Snakemake forgets them when the results folder is moved."""
         return f"# {json.dumps(self.cloned())}\n# {json.dumps(self.filters())}\n"
 
     def share_minutes(self, share: str, attempt: int = 1) -> int:
-        """Time that the job of a share asks a cluster for, min."""
+        """Time that the job of a share requests from a cluster, min."""
         rounds = -(-len(self.members(share)) // self.share(share).at_once)
         return self.settings.shares.minutes_per_participant * rounds * attempt

@@ -1,8 +1,8 @@
 """The pool: one process through which the participants of a share flow: fetched, analysed, and their images dropped.
 
-Who goes next is decided here, in memory, within what Snakemake has granted; nobody waits on a file. What is then done
-a child does, a copy of this process: Python and the libraries start once. The pool ends well when everyone has a
-record, or a failure that would come again; it fails when another attempt may do better.
+Who goes next is decided here, in memory, within what Snakemake has granted; nobody waits for a file. The work is then
+done by a child, a fork of this process: Python and the libraries start only once. The pool succeeds when everyone has a
+record, or a failure that would recur; it fails when another attempt may do better.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ from neurotier.run.participants import CALIBRATION, images_of, key_of, members_o
 from neurotier.run.stops import unwinding
 
 OOM_SCORE = 300
-"""Added to the score by which the kernel chooses whom to kill when memory is short: a child, and not the pool."""
+"""Added to a child's score for the kernel's choice of whom to kill when memory is short: not the pool."""
 
 
 class Child(NamedTuple):
@@ -86,11 +86,11 @@ class Child(NamedTuple):
     Attributes
     ----------
     stage, name
-        What it does, and for whom.
+        What it does, and for which participant.
     pid
-        Its number.
+        Its process number.
     said
-        What it says; its end is the end of that.
+        What it sends; closed when it ends.
     """
 
     stage: str
@@ -106,7 +106,7 @@ class Children:
         self.running: dict[Connection, Child] = {}
 
     def start(self, stage: str, name: str, work: Callable[[Connection], int]) -> None:
-        """Have a copy of this process do some work, which can talk to this one and gives the exit code."""
+        """Have a fork of this process do ``work``, which can talk to this process and returns the exit code."""
         ours, theirs = Pipe()
 
         def run() -> int:
@@ -124,13 +124,13 @@ class Children:
         self.running[ours] = Child(stage, name, pid, ours)
 
     def at(self, stage: str) -> list[str]:
-        """For whom children are at a stage."""
+        """Names of the participants whose children are at a stage."""
         return [child.name for child in self.running.values() if child.stage == stage]
 
     def wait(self) -> Iterator[tuple[Child, Any, int | None]]:
-        """Wait until children say something or end: each with what it says and, at the end, its exit code.
+        """Wait until children send something or end: each with what it sends and, at the end, its exit code.
 
-        Not by descriptors of processes, which kernels before 5.3 lack: clusters have such.
+        This does without process descriptors, which kernels before 5.3 lack: some clusters have those.
         """
         for said in wait(list(self.running)):
             child = self.running[said]  # type: ignore[index]  # only connections are waited for
@@ -143,22 +143,22 @@ class Children:
                 yield child, None, os.waitstatus_to_exitcode(status)
 
     def end(self) -> None:
-        """Tell all to end, and wait."""
+        """Tell all children to end, and wait for them."""
         end_forked({child.pid for child in self.running.values()})
 
 
 @dataclass
 class Turns:
-    """Who copies and who computes, where more participants are there than may compute; each has one turn at a time.
+    """Who copies and who computes, if there are more participants than may compute; each has one turn at a time.
 
     Attributes
     ----------
     limits
-        How many may do each at once; empty if nobody need wait.
+        Turn to how many may have it at once; empty if nobody has to wait.
     asked
         The turn that each child has or waits for, in the order in which they asked.
     having
-        The children whose turn it is.
+        The children that have their turn.
     """
 
     limits: Mapping[str, int]
@@ -166,7 +166,7 @@ class Turns:
     having: set[Child] = field(default_factory=set)
 
     def ask(self, child: Child, turn: str) -> None:
-        """Take the turn that a child has, and give it another when that is free; none if ``turn`` is empty."""
+        """Take a child's turn away, and give it ``turn``, if not empty, once that is free."""
         self.asked.pop(child, None)
         self.having.discard(child)
         if turn:
@@ -175,21 +175,21 @@ class Turns:
             taken = sum(self.asked[other] == wanted for other in self.having)
             if waiting not in self.having and taken < self.limits[wanted]:
                 self.having.add(waiting)
-                with suppress(OSError):  # it has ended, which is heard of next
+                with suppress(OSError):  # it has ended, which is noticed next
                     waiting.said.send(wanted)
 
 
 FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
-"""What is done for a participant, as failures name it."""
+"""The stages of a participant, as failures name them."""
 
 ATTEMPTS = 2
 """How often a share is tried because of failures that may pass."""
 
 RESERVE_BYTES = 100_000_000
-"""What git-annex leaves free on a tier by default (``annex.diskreserve``): below that it would refuse."""
+"""What git-annex leaves free on a tier by default (``annex.diskreserve``): with less it refuses to fetch."""
 
 NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
-"""What it takes to fetch what is there."""
+"""What fetching costs if everything is there."""
 
 
 class Request(NamedTuple):
@@ -198,11 +198,11 @@ class Request(NamedTuple):
     Attributes
     ----------
     stage
-        The last thing done for each: :data:`FETCH`, or :data:`ANALYSE` with what it takes, or :data:`DROP` alone.
+        The last stage for each: :data:`FETCH`, :data:`ANALYSE` with all that it requires, or :data:`DROP` alone.
     share
-        Whose images are fetched or dropped or who is analysed; empty for those named in ``only``.
+        The share whose participants are meant; empty for those in ``only``.
     only
-        Participants, without fetching.
+        Participants to analyse, without fetching.
     marker
         File to write at the end.
     analysis
@@ -220,18 +220,18 @@ class Request(NamedTuple):
 
 
 def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> int:
-    """Have the participants of a share flow through a pool; the exit code of the process.
+    """Let the participants of a share flow through a pool; returns the exit code of the process.
 
     Parameters
     ----------
     results
         Results folder of the run.
     request
-        What is done for whom.
+        What is to be done for whom.
     granted
-        What the job has.
+        What the job was granted.
     log
-        File that takes what is said of the share; each participant has one of its own.
+        Log of the share; each participant has one of its own.
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
@@ -270,7 +270,7 @@ class Pool:
     Parameters
     ----------
     needs
-        Of participants, with settings and places of the run, and whether this is a node of a cluster.
+        Needs of participants; also holds the settings and places of the run, and whether this is a node of a cluster.
     request, granted, log
         See :func:`run_pool`.
 
@@ -281,9 +281,9 @@ class Pool:
     share
         What an app may take for one participant.
     activity
-        How a tool makes derivatives, if these refer to it (:mod:`neurotier.analysis.activity`).
+        Identifier of how a tool makes derivatives, if these refer to it (:mod:`neurotier.analysis.activity`).
     job
-        What the job of a cluster tells of itself; nothing on this machine.
+        What a cluster job reports about itself; empty on this machine.
     """
 
     placed: PlacedImage | None = None
@@ -320,13 +320,13 @@ class Pool:
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Find out who is left, and where each of them begins."""
+        """Find out which participants are left, and at which stage each begins."""
         places, stage = self.places, self.stage
         self.count = len(names)
         if stage == DROP:
             self.to_drop.extend(name for name in names if places.record(name).exists())
         else:
-            if stage == ANALYSE:  # else times are lost
+            if stage == ANALYSE:  # else what fetching took is lost
                 self.fetched = whole_json(places.got(self.request.share)).get("participants", {})
             codes = {name: self.code_before(name) for name in names}
             self.exit_codes = {name: code for name, code in codes.items() if code is not None}
@@ -347,17 +347,17 @@ class Pool:
             doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
                 self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
-        again = self.request.share.startswith(CALIBRATION)  # it is tried once more, with its images
+        again = self.request.share.startswith(CALIBRATION)  # its participants run once more, with their images
         if stage == DROP or (self.settings.dataset.drop and self.fetches and stage != FETCH and not again):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
             self.users.update(image.content for images in waiting for image in images)
 
     def prepare_analysis(self, names: Sequence[str]) -> None:
-        """Remove what earlier analyses left of those who are not done, and have the tool and its image ready."""
+        """Remove what earlier analyses left of participants who are not done, and make the tool and its image ready."""
         settings, places = self.settings, self.places
         self.clear_node()
         use_threads(self.needs.threads)
-        for name in names:  # were its images not to be had, an old result would pass for a new one
+        for name in names:  # if its images cannot be had, an old result must not pass for a new one
             is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
         if len(self.exit_codes) < len(names) and not settings.is_app:
@@ -372,16 +372,16 @@ class Pool:
             self.activity = identifier(how_of(settings, self.wanted.tool.get("version") or "", digest, made_with))
 
     def load_tool(self) -> None:
-        """Load the tool, which must be the one that is named in every record, as far as it tells its version."""
+        """Load the tool, which must have the version that every record names, as far as it tells its version."""
         tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version") or UNKNOWN
         version = UNKNOWN
         if self.settings.image is None:
             try:
                 version = tool.version()
             except ToolError as error:
-                if self.needs.elsewhere:  # it is where the command was given, and may be on another node
+                if self.needs.elsewhere:  # the head has it, and another node may have it
                     raise ContainerError(f"{error.what}, on {platform.node()}", error.where, error.fix) from None
-                # else each participant says so
+                # otherwise each participant reports it
         if UNKNOWN not in (version, wanted) and version != wanted:
             problem = f"its version is {version} on {platform.node()} now, and the results are made with {wanted}"
             fix = "load that one again or, to analyse everyone with this one, add --forcerun prepare_tool"
@@ -390,20 +390,20 @@ class Pool:
         tool.load()
 
     def clear_node(self) -> None:
-        """Remove what killed jobs of this user have left on this node, whatever results they were for; memory first."""
+        """Remove what killed jobs of this user left on this node, for whatever results; tiers in memory first."""
         tiers = self.settings.tiers
         in_memory = [name for name, tier in tiers.items() if is_in_memory(tier.kind) and not tier.node]
         for name in dict.fromkeys([*in_memory, self.settings.placement["work"]]):
-            if KINDS[tiers[name].kind].remote:  # which is no node's own
+            if KINDS[tiers[name].kind].remote:  # not this node's own
                 continue
-            with suppress(OSError, NeurotierError):  # whoever needs the tier says what is wrong with it
+            with suppress(OSError, NeurotierError):  # whoever needs the tier reports what is wrong with it
                 work = tier_named(self.settings, name).here().folder("work")
                 for results in names_in(work):
                     remove_abandoned(work / results)
                     remove_empty(work / results)
 
     def note_job(self, exit_code: int | None = None) -> None:
-        """Tell the journal of each run that the job works for of its start and, with an exit code, of its end."""
+        """Report the job's start and, with an exit code, its end to the journal of each run that it works for."""
         if not self.job or not (is_wanted(self.places) or exit_code is not None):
             return
         if exit_code is not None or current_run() not in self.noted_for:
@@ -412,18 +412,18 @@ class Pool:
             add_entry(self.places, "job", **self.job, **end)
 
     def why_failed(self, code: int) -> str:
-        """Why the first participant of the job failed who did with this exit code."""
+        """Why the first of the job's participants that failed with this exit code did so."""
         failures = map(self.failure_of, self.job["members"].split())
         reasons = (failure["reason"] for failure in failures if failure.get("exit_code") == code)
         return next(reasons, f"exit code {code}")
 
     def failure_of(self, name: str) -> Facts:
-        """The failure record that this run has written of a participant; empty without one."""
+        """The failure record that this run wrote for a participant; empty if none."""
         failure = whole_json(self.places.failure(name))
         return failure if failure.get("run") == current_run() else {}
 
     def note_killed(self, name: str, stage: str, number: int) -> int:
-        """Write down and say that a signal killed a child, unless it has said why it failed; its exit code."""
+        """Record and say that a signal killed a child, unless it gave a reason for its failure; its exit code."""
         code = 128 + number
         if may_pass(self.failure_of(name).get("exit_code") or code):
             reason = str(KilledError(f"the job was killed by {Signals(number).name} (out of memory?)"))
@@ -434,15 +434,15 @@ class Pool:
         return code
 
     def say(self, line: str) -> None:
-        """Tell the user, where Snakemake tells its own progress."""
+        """Tell the user, on the stream to which Snakemake reports its own progress."""
         self.said_s = time.monotonic()
         say(line)
 
     def code_before(self, name: str) -> int | None:
-        """The exit code of a participant that is done, not valid, not fetched, or has failed in this run; else none."""
+        """The exit code of a participant that is done, invalid, not fetched, or failed before in this run; or none."""
         record, images = whole_json(self.places.record(name)), images_of(self.places, name)
         if record and (self.stage == FETCH or self.wanted.is_met(record, images)):
-            return 0  # at whose derivatives the start has looked
+            return 0  # the start has checked the derivatives
         missed = self.fetched.get(name, {}).get("failed")
         if missed is not None:
             return int(missed)
@@ -456,7 +456,7 @@ class Pool:
         return int(code)
 
     def invalid(self, site: str) -> str:
-        """Why nobody of a site is analysed, which the user hears: it is not valid, and must be."""
+        """Why nobody of a site is analysed, which is also printed: the site must be valid, and is not."""
         if self.settings.dataset.validation != "require" or self.stage == FETCH or not self.request.share:
             return ""
         try:
@@ -467,7 +467,7 @@ class Pool:
         return ""
 
     def are_here(self, name: str) -> bool:
-        """Whether a participant's images are on the dataset tier; an app's other files are looked at in a child."""
+        """Whether a participant's images are on the dataset tier; an app's other files are checked in a child."""
         images, links_to = self.selected[name], self.settings.dataset.links_to
         if self.settings.is_app or not all(is_present(self.dataset, image.path, links_to) for image in images):
             return False
@@ -475,21 +475,21 @@ class Pool:
         return True
 
     def run(self) -> int:
-        """Have everyone flow; the exit code of the process.
+        """Process everyone; returns the exit code of the process.
 
         Raises
         ------
         Interrupted
-            If this process is asked to end: so are its children.
+            If this process is asked to end; its children are ended, too.
         """
-        spare_collections()  # or each child would look for garbage among all that was imported
+        spare_collections()  # or each child would search all imported objects for garbage
         try:
             while self.begin() or self.children.running:
                 for child, said, code in self.children.wait():
                     if code is not None:
                         self.has_ended(child, code)
                     elif child.stage == FETCH:
-                        self.fetched[child.name] = said  # what it took
+                        self.fetched[child.name] = said  # what fetching took
                     else:
                         self.turns.ask(child, said)
         except Interrupted:
@@ -498,7 +498,7 @@ class Pool:
         return self.close()
 
     def begin(self) -> bool:
-        """Start who may start; whether anybody waits."""
+        """Start all that may start; whether anybody still waits."""
         if any(self.exit_codes.values()) and not self.keep_going:
             self.to_fetch.clear()
             self.to_analyse.clear()
@@ -510,16 +510,16 @@ class Pool:
         return any(waiting for waiting, _, _ in self.stages.values())
 
     def may_drop(self, _name: str) -> bool:
-        """Whether no images are being dropped: git-annex has others wait anyway."""
+        """Whether no other images are being dropped: git-annex would make this one wait anyway."""
         return not self.children.at(DROP)
 
     def may_analyse(self, name: str) -> bool:
-        """Whether there is room for one more: of what was granted, and of what is free now, as others use the tier."""
+        """Whether there is room for one more: in what was granted, and in what others leave free of the tier now."""
         running = self.children.at(ANALYSE)
         if not running:
             return True
         if any((one, TierError.exit_code) in self.retried for one in [*running, name]):
-            return False  # it has met a full tier, although there seemed to be room
+            return False  # it met a full tier although there seemed to be room
         together = zip(self.limits, *map(self.needs_of, [*running, name]), strict=True)
         is_over = any(limit is not None and sum(needs) > limit for limit, *needs in together)
         if is_over or len(running) >= self.granted.present:
@@ -527,18 +527,18 @@ class Pool:
         images = self.selected[name]
         try:
             check_room(self.tiers["work"], work_bytes(images, self.settings), work_files(images, self.settings))
-        except (NeurotierError, OSError):  # a tier that is not there each participant says itself
+        except (NeurotierError, OSError):  # a missing tier is reported by each participant
             return False
         return True
 
     @cached_property
     def tiers(self) -> dict[str, Tier]:
-        """The tiers that are looked at; that of the node this is on, if each has its own."""
+        """The tiers whose room is checked; the work tier as it is on this node."""
         tiers = tiers_of(self.settings)
         return tiers | {"work": tiers["work"].here()}
 
     def may_fetch(self, name: str) -> bool:
-        """Whether to fetch a participant's images now: for a slot that is free, or ahead of it if there is room."""
+        """Whether to fetch a participant's images now: for a free slot, or ahead of one if there is room."""
         fetching = self.children.at(FETCH)
         if len(fetching) >= self.settings.dataset.concurrent_gets:
             return False
@@ -548,7 +548,7 @@ class Pool:
         before = [*self.to_analyse, *fetching]
         dropping = [*self.to_drop, *self.children.at(DROP)]
         kept = [*before, *dropping]
-        if len(before) + len(self.children.at(ANALYSE)) < self.granted.present:  # git-annex says what does not fit
+        if len(before) + len(self.children.at(ANALYSE)) < self.granted.present:  # if they do not fit, git-annex says so
             return not dropping or (fits and self.bytes_of(kept) <= self.limit_bytes)
         return fits and self.bytes_of([*kept, name]) <= self.limit_bytes
 
@@ -557,7 +557,7 @@ class Pool:
         return sum(size_of(self.selected[name]) for name in names)
 
     def has_ended(self, child: Child, code: int) -> None:
-        """See to a participant whose child has ended."""
+        """Decide what happens next to a participant whose child has ended."""
         name, stage = child.name, child.stage
         self.turns.ask(child, "")
         if stage == DROP:
@@ -589,16 +589,16 @@ class Pool:
                 self.to_drop.append(name)
 
     def time_left(self) -> str:
-        """How long the others will take if they go on ending as often as so far; empty if nobody has ended."""
+        """How long the others will take if they keep ending at the same rate; empty if nobody has ended yet."""
         ended, left = len(self.exit_codes) - self.known, self.count - len(self.exit_codes)
         if not ended or not left:
             return ""
         return f"about {about((time.monotonic() - self.began_s) * left / ended)} left"
 
     def is_worth_another_try(self, name: str, stage: str, code: int) -> bool:
-        """Whether to try a participant once more at once: its images are gone again, or others have filled the tier.
+        """Whether to try a participant again at once: its images are gone again, or others have filled the tier.
 
-        Once for each: a run that drops what it shares with this one can be the cause of both.
+        Only once each: a run that drops what it shares with this one can be the cause of both.
         """
         if (name, code) in self.retried:
             return False
@@ -608,7 +608,7 @@ class Pool:
         return is_gone or (code == TierError.exit_code and bool(self.children.at(ANALYSE)))
 
     def close(self) -> int:
-        """Write the marker if nothing is left that another attempt may do; the exit code of the process."""
+        """Write the marker if nothing is left that another attempt might do; returns the exit code of the process."""
         failed = {name: code for name, code in self.exit_codes.items() if code}
         open_ends = [code for name, code in failed.items() if self.may_do_better(name, code)]
         if self.request.marker is not None and not open_ends:
@@ -618,7 +618,7 @@ class Pool:
         return next(iter(open_ends), 0)
 
     def may_do_better(self, name: str, code: int) -> bool:
-        """Whether another attempt may: with more memory, and on a cluster on another node."""
+        """Whether another attempt may succeed: with more memory or, on a cluster, on another node."""
         is_given_up = self.needs.elsewhere and not self.keep_going
         if self.stage == FETCH:
             return code > 128 or not self.keep_going
@@ -628,10 +628,10 @@ class Pool:
             return False
         return code > 128 or (self.needs.elsewhere and may_pass(code))
 
-    # Children do what follows; each gives its exit code.
+    # What follows runs in children; each function returns the exit code.
 
     def fetch(self, name: str, said: Connection) -> int:
-        """Fetch the images of a participant, and say what that took."""
+        """Fetch a participant's images, and report what that took."""
         say_in_log = partial(note, self.log)
         with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
@@ -672,7 +672,7 @@ class Pool:
         return result.exit_code
 
     def drop(self, name: str, _said: Connection) -> int:
-        """Drop those images of a participant whose contents nobody needs who is not done."""
+        """Drop a participant's images, except those whose content a participant who is not done still needs."""
         # git-annex drops contents and not names, and sidecars of several participants may have one content
         unused = [image.path for image in self.selected[name] if not (image.content and self.users[image.content])]
         kept = drop_images(self.dataset, unused)

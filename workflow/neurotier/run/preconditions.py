@@ -1,9 +1,9 @@
-"""Preconditions: what cannot end well is refused before anything is done, in one line.
+"""Preconditions: what cannot end well is refused before anything is done, with one line.
 
-What only a job can know is left to it, and said by it; here is what is plain at the start.
+What only a job can know is left to the job to report; here is what can be seen at the start.
 
 A results folder holds derivatives of one dataset, made by one tool or app with one set of options: their description
-speaks of all of them, also of participants that a run does not analyse. So a run that has another dataset or tool is
+covers all of them, including participants that a run does not analyse. So a run with another dataset or tool is
 refused, or replaces all that is there. What results were made with is in the facts of the runs that their records name.
 """
 
@@ -47,7 +47,7 @@ WITHOUT_DATASET = {"published", "probe", *WORKLOADS, "bigbrain", "check"}
 """Targets that need no dataset."""
 
 WITHOUT_PARTICIPANTS = WITHOUT_DATASET | {"ready", "advise", "comparison"}
-"""Targets that do not analyse everyone."""
+"""Targets that do not analyse the participants."""
 
 WRITTEN = ("results", "work", "images", "image_store")
 """Folders that must not lie in the dataset. That of clones may: a plain folder has none, and may be its tier's root."""
@@ -56,34 +56,34 @@ AFTER_INDEX = (
     *("validate_dataset", "describe_derivatives", "fetch_images", "analyze_participants", "drop_images"),
     "run_group_level",
 )
-"""Rules whose jobs Snakemake does not know before it has evaluated the index, a checkpoint."""
+"""Rules whose jobs Snakemake does not know until it has evaluated the index, a checkpoint."""
 
 WITH_FIO = {"probe_tier": "target probe", "run_sweep": "target sweep", "run_daq": "target daq"}
-"""Rules that cannot do without fio, to who wants it."""
+"""Rules that need fio, and the target that each belongs to."""
 
 
 def check_start(plan: Plan, command: Command, say: Say) -> None:
-    """Look at the dataset before the graph of jobs is built; a dry run names tiers that are missing, too.
+    """Check a run before the graph of jobs is built; a dry run also names tiers that are missing.
 
     Parameters
     ----------
     plan
         The plan of the run.
     command
-        What Snakemake is started for.
+        What Snakemake was started for.
     say
-        Takes warnings for the user, a line each.
+        Prints a warning for the user.
 
     Raises
     ------
     SourceError
         If the source is a path, and nothing is there.
     TierError
-        If a tier is to be measured that is only read, or the results folder is a link or mount that leads elsewhere.
+        If a tier to be measured is read-only, or the results folder leads to another file system.
     SettingsError, ContainerError
-        If the run would write into the dataset, there is nothing to compare, what it is to rehearse is wrongly
-        described, what containers are to see is not there, it would do nothing and end well, or the cold runs of a
-        campaign are to be predicted for a cluster.
+        If the run would write into the dataset, there is nothing to compare, the description to rehearse is wrong,
+        something that containers should see is missing, the run would do nothing and succeed, or a campaign's runs are
+        to be predicted for a cluster.
     """
     settings = plan.settings
     if blind := next((rule for rule in AFTER_INDEX if rule in command.until), None):
@@ -102,14 +102,14 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     if command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
         check_container_inputs(settings, plan.elsewhere)
-    if "comparison" in command.targets:  # Snakemake would show a trace of what an input function raises
+    if "comparison" in command.targets:  # if an input function raised it, Snakemake would show a trace
         plan.compared()
-    described(settings)  # reads what is to be rehearsed; a campaign that of its runs before the first
-    if command.targets & {"advise", "probe"}:  # else after a trial that may take hours
+    described(settings)  # reads the description to rehearse; a campaign reads those of its runs before the first run
+    if command.targets & {"advise", "probe"}:  # otherwise it would fail after a trial that may take hours
         for name in settings.probe.tiers or settings.placed_tiers:
             require_written(tier_named(settings, name), "probe")
     tiers = [name for name in settings.placed_tiers if not (plan.elsewhere and on_nodes(settings, name))]
-    for name in tiers if command.is_dry_run else ():  # nodes look at their own
+    for name in tiers if command.is_dry_run else ():  # nodes check their own
         try:
             tier_named(settings, name).check()
         except TierError as error:
@@ -117,13 +117,13 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
 
 
 def check_dataset(plan: Plan, say: Say) -> None:
-    """Refuse a source that is not there, and folders of ours in it, and say who is new; see :func:`check_start`."""
+    """Refuse a missing source, and folders of ours inside it; say who is new or changed; see :func:`check_start`."""
     source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
     if source == "demo" or is_address(source):
         return
     folder, known = absolute_path(source), read_if_whole(places.dataset_facts)
     if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
-        return  # its clone is there, and may do
+        return  # its clone exists, and may be enough
     folder = local_folder(source).resolve()
     for name in WRITTEN:
         written: Path = getattr(places, name).resolve()
@@ -143,21 +143,21 @@ def check_dataset(plan: Plan, say: Say) -> None:
 
 
 def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None:
-    """Refuse to start when a program is missing that a rule will need hours later.
+    """Refuse to start if a program is missing that a rule will need hours later.
 
     Parameters
     ----------
     rules
         Names of the rules that will run on this machine.
     settings
-        The configuration, which names tool and engines.
+        The configuration: it names tool and engines.
     say
-        Takes a line for each that is missing, but for the last.
+        Prints a line for each that is missing, except the last.
 
     Raises
     ------
     ToolError, ContainerError
-        If one is not on ``PATH``, or the package of an engine is not installed.
+        If a program is not on ``PATH``, or an engine's package is not installed.
     """
     looks: list[Callable[[], object]] = [
         partial(fio.require_fio, where) for rule, where in WITH_FIO.items() if rule in rules
@@ -166,7 +166,7 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
         looks.append(partial(require_program, "parallel", "target bigbrain", gnu_parallel.FIX))
     if "prepare_tool" in rules:
         looks.append(find_engine if settings.image else make_tool(settings.tool).find)
-    if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it waits here, and the nodes have fio
+    if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it only waits here, and the nodes have fio
         looks.append(partial(mpi.require_engine, settings.ior.engine, "target ior"))
     if "run_staging" in rules:
         looks += [partial(require_engine, engine, "target staging") for engine in settings.staging.engines]
@@ -183,25 +183,26 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
 
 
 FILTER_BYTES = 1_000_000
-"""Largest size of a BIDS filter file: a few lines that a person has written."""
+"""Largest size of a BIDS filter file: a few lines written by a person."""
 
 
 def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
-    """Look for the files and folders that the configuration has containers see.
+    """Check that the files and folders exist that the configuration gives containers.
 
     Parameters
     ----------
     settings
         The configuration.
     elsewhere
-        Whether containers run on the nodes of a cluster: what is bound need not be here, and the first one looks.
+        Whether containers run on the nodes of a cluster: binds need not exist here; the first job checks.
 
     Raises
     ------
     ContainerError
         If a bind does not exist.
     SettingsError
-        If the BIDS filter file is missing or no JSON object, or the source of a cache is no folder.
+        If a bind lies in an app's dataset or output, the BIDS filter file is missing or not a JSON object, or a cache's
+        source is not a folder.
     """
     if settings.image is None:
         return
@@ -221,7 +222,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
 
 
 def check_filter_file(text: str | None) -> None:
-    """Raise :class:`SettingsError` unless a BIDS filter file, if there is one, is a JSON object."""
+    """Raise :class:`SettingsError` unless the BIDS filter file, if there is one, is a JSON object."""
     if text is None:
         return
     where, path = f"config key app.filter_file: {text}", absolute_path(text)
@@ -238,22 +239,22 @@ def check_filter_file(text: str | None) -> None:
 
 
 WHOLE = ("dataset", "tool", "app", "image")
-"""What is named alone, if it differs: options are those of a tool."""
+"""Keys that are named alone if they differ: options belong to a tool."""
 
 CONTENT = "content of the image"
 
 
 class Others(NamedTuple):
-    """Results that were made with something else than this run has.
+    """Results that were made with something else than this run would use.
 
     Attributes
     ----------
     places
         Of the results.
     participants
-        Those who have a record.
+        Participants with a record.
     line
-        What becomes of them, for the user.
+        What will become of them, for the user.
     by_app
         Whether an app made them.
     """
@@ -265,20 +266,20 @@ class Others(NamedTuple):
 
     @property
     def folders(self) -> list[Path]:
-        """The derivatives of their sites; none through a link that was planted."""
+        """The derivatives of their sites, except behind a planted link."""
         sites = sorted({name.rpartition("/")[0] for name in self.participants})
         return [self.places.derivatives / site for site in sites if self.places.holds(f"derivatives/{site}/any")]
 
     def remove(self) -> None:
         """Remove them; what was saved in datasets stays in their history.
 
-        Records go last: by them, the next start knows of what a kill has left.
+        Records go last: if this is killed, the next start knows from them what is left.
         """
         for folder in self.folders:
             patterns = ["[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
             for entry in [entry for pattern in patterns for entry in folder.glob(pattern) if entry.name not in SAVED]:
                 remove_whatever(entry)
-            with suppress(OSError):  # it is a dataset, or has files of the user's own
+            with suppress(OSError):  # it is a dataset, or holds files of the user
                 folder.rmdir()
         steps = (self.places.profile / "steps").rglob("run_group_level.json")
         for path in (*steps, self.places.results / "app", self.places.records):
@@ -286,7 +287,7 @@ class Others(NamedTuple):
 
 
 def made_with(plan: Plan) -> Record:
-    """What the results of a run are made with, as its facts have it; not version and selection of the dataset."""
+    """What the results of a run are made with, as its facts hold it; without version and selection of the dataset."""
     tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
     facts = {
         "dataset": source.rstrip("/") if source == "demo" or is_address(source) else str(absolute_path(source)),
@@ -299,21 +300,21 @@ def made_with(plan: Plan) -> Record:
 
 
 def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> Others | None:
-    """The results in the folder of this run, if they were made with something else.
+    """The results in this run's folder, if they were made with something else.
 
     Parameters
     ----------
     plan, places
         Of this run.
     accepted
-        Whether the user has asked for the analysis of everyone, so that they may go.
+        Whether the user asked to analyse everyone, so that these may be removed.
     removed
-        Whether they will, or only would in a run.
+        Whether they will be removed, or (in a dry run) would be.
 
     Raises
     ------
     SettingsError
-        If they may not, or are the history of another dataset.
+        If they may not be removed, or are the history of another dataset.
     """
     there, here = made_before(places), made_with(plan)
     keys = differing(there, here) if there else []
@@ -337,7 +338,7 @@ def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> 
 
 
 def made_before(places: Places) -> Facts:
-    """What the results were made with; nothing if there are none, or the facts of all of their runs are lost."""
+    """What the results were made with; empty if there are none, or the facts of all their runs are lost."""
     for file in places.records.rglob("*.json"):
         facts = whole_json(places.runs / f"{whole_json(file).get('run')}.json")
         if isinstance(made := facts.get("made_with"), dict):
@@ -346,7 +347,7 @@ def made_before(places: Places) -> Facts:
 
 
 def differing(there: Facts, here: Facts) -> list[str]:
-    """Keys by which results differ.
+    """Keys in which two kinds of results differ.
 
     >>> differing({"tool": "bet", "x": 1}, {"tool": "bet", "x": 2})
     ['x']
@@ -354,12 +355,12 @@ def differing(there: Facts, here: Facts) -> list[str]:
     ['tool', 'app']
     """
     keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
-    if CONTENT in keys and not (there.get(CONTENT) and here.get(CONTENT)):  # the rule that obtains it says why
+    if CONTENT in keys and not (there.get(CONTENT) and here.get(CONTENT)):  # the rule that obtains it reports why
         keys.remove(CONTENT)
     return [key for key in WHOLE if key in keys] or keys
 
 
 def said(made: Facts, keys: Iterable[str]) -> str:
-    """Some of what results were made with, for people."""
+    """Part of what results were made with, for people."""
     shown = {key: made.get(key) for key in keys if key in made or key not in ("tool", "app")}
     return ", ".join(f"{key} {'none' if value is None else value}" for key, value in shown.items())

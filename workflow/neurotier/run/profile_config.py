@@ -23,10 +23,10 @@ from neurotier.core.places import safe_name
 from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
 ENVIRONMENT = "NEUROTIER_COMMAND"
-"""Environment variable that tells jobs, whose own Snakemake is given less, what the user's command says."""
+"""Environment variable that tells jobs what the user's command says: their own Snakemake is given less."""
 
 SOME_NODES = "nodes"
-"""Class of a cluster's nodes where neither partition nor constraint is chosen."""
+"""Class of a cluster's nodes if neither partition nor constraint is chosen."""
 
 HERE = (None, "local", "dryrun", "touch")
 """Executors of Snakemake that run jobs on this machine, or none."""
@@ -36,21 +36,21 @@ SLURM = ("neurotier-slurm", "slurm")
 
 
 class Told(NamedTuple):
-    """What the user's command line and its profiles say, beside what Snakemake has made of them.
+    """What the user's command line and its profiles say, apart from what Snakemake has made of them.
 
     Attributes
     ----------
     config
         The ``config:`` entries of the profiles, merged.
     executor
-        By which executor of Snakemake jobs are started; empty for this machine. While rules are read, Snakemake does
-        not say so yet.
+        Snakemake's executor that starts jobs; empty for this machine. Snakemake itself does not tell it while rules are
+        read.
     node_class
-        Class of a cluster's nodes, by the partition and the constraint of ``default-resources``: it is in the path of
-        what they write. Nodes of a partition may differ; then the user names the class (key ``node_class``).
+        Class of a cluster's nodes, from the partition and the constraint in ``default-resources``: it is part of the
+        path of what they write. If nodes of a partition differ, the user names the class (key ``node_class``).
     cores
-        Cores that the user's Snakemake was given, on a cluster the most of a job, whose own takes all of a node; 0 if
-        nobody has said.
+        Cores given to the user's Snakemake, on a cluster the most for a job (the job's own Snakemake takes all of a
+        node); 0 if not given.
     """
 
     config: Record
@@ -65,17 +65,17 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
     Parameters
     ----------
     arguments
-        Command line after ``snakemake``, or ``None`` in a process that Snakemake started for a job: that one is not
-        given the profiles, and takes what the main process left in the environment.
+        Command line after ``snakemake``, or ``None`` in a process that Snakemake started for a job: it is not given the
+        profiles, and reads what the main process left in the environment.
     snakefile
-        The main Snakefile; ``profiles/`` is searched beside it and in the working folder, as Snakemake does.
+        The main Snakefile; ``profiles/`` is searched next to it and in the working folder, as Snakemake does.
     cores
-        What it was given.
+        Cores given to Snakemake.
 
     Raises
     ------
     SettingsError
-        If a profile that was asked for is not found: Snakemake would go on with another placement.
+        If the requested workflow profile is not found: Snakemake would go on with another placement.
     """
     if arguments is None:
         return told_before()
@@ -93,17 +93,17 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
 
 
 def refuse(value: object) -> NoReturn:
-    """Refuse what YAML reads and JSON has not, such as a date."""
+    """Refuse values that YAML has and JSON has not, such as dates."""
     raise SettingsError(f"{value} was read as a {type(value).__name__}", "a profile's config", "put it in quotes")
 
 
 def told_before() -> Told:
-    """What the main process has left in the environment."""
+    """What the main process left in the environment."""
     return Told(*json.loads(os.environ.get(ENVIRONMENT, "[{}]")))
 
 
 def profiles(options: Namespace, snakefile: Path) -> list[str]:
-    """The profiles that a command line selects, the one that counts most last; as :func:`told`."""
+    """The profiles that a command line selects, the one that takes precedence last; parameters as :func:`told`."""
     start = starting_folder(options.directory)
     asked = [name for name in options.profile or [] if name != "none"]
     names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
@@ -112,7 +112,7 @@ def profiles(options: Namespace, snakefile: Path) -> list[str]:
 
 
 def given(options: Namespace, names: Sequence[str], option: str) -> Any:
-    """An option as the command line gives it, else as the profiles of these names do; ``None`` if neither does."""
+    """An option from the command line, otherwise from the profiles with these names; ``None`` if neither has it."""
     value = getattr(options, option)
     for name in names if value is None else ():
         value = options_of_profile(name).get(option.replace("_", "-"), value)
@@ -120,13 +120,13 @@ def given(options: Namespace, names: Sequence[str], option: str) -> Any:
 
 
 def starting_folder(directory: Path | None) -> Path:
-    """Where the command was given: profiles are meant from there, but ``--directory`` has left it by now."""
+    """Where the command was given: profiles are relative to that folder, which ``--directory`` has left by now."""
     here, before = Path.cwd(), Path(os.environ.get("PWD", "/"))
     return before if directory is not None and (before / directory).resolve() == here else here
 
 
 def find_workflow_profile(asked: str | None, start: Path, snakefile: Path) -> Path | None:
-    """Where Snakemake finds the workflow profile: as a path, below ``profiles/``, or beside the Snakefile."""
+    """Where Snakemake finds the workflow profile: as a path, below ``profiles/``, or there next to the Snakefile."""
     if asked == "none":
         return None
     name = asked or "default"
@@ -143,7 +143,7 @@ def effective_config(config: Facts, command_line: Facts, from_profiles: Facts) -
     Parameters
     ----------
     config
-        What Snakemake made of configuration files and command line.
+        The configuration as Snakemake merged it from files and command line.
     command_line
         Snakemake's ``--config`` alone (a profile's entries if the command line had none).
     from_profiles

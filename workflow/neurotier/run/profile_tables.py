@@ -1,7 +1,7 @@
 """The tables of the profile: costs and waits per participant and phase, makespan and parallelism per run.
 
-``io_s`` is wall - CPU, as the plots of the paper count I/O (Hayot-Sasson, Brown and Glatard 2020; their text defines it
-differently). That includes waiting for a core, which the account of the wall time shows separately.
+``io_s`` is wall - CPU, the measure of I/O in the paper's plots (Hayot-Sasson, Brown and Glatard 2020; their text
+defines it differently). It includes waiting for a core, which the account of the wall time shows separately.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from neurotier.run.needs import Needs, needs_of
 TABLES = ("profile", "traffic", "runs", "steps", "jobs")
 
 UNKNOWN_SHARE = 0.01
-"""Share of a run's wall time that phases without an account may have before sums of the account count as unknown."""
+"""Share of a run's wall time that phases without an account may take before sums of the account count as unknown."""
 
 
 RUN_COLUMNS = (
     *("run", "participant", "phase", "host", "start_s", "end_s", "wall_s", "cpu_s", "io_s"),
     *(*ACCOUNT, "residual_s", "account_reason"),
 )
-"""What the row of a run is made from: those columns of ``profile.tsv``."""
+"""The columns of ``profile.tsv`` that the row of a run is computed from."""
 
 OF_RECORD = ("run", "participant", "tool", "work_tier", "host")
-"""What a record says of all of its phases."""
+"""What a record says for all of its phases."""
 
 
 def read_records(files: Iterable[Path]) -> Iterator[Record]:
-    """Records of participant jobs, as far as the files are there, in the given order; one at a time is in memory."""
+    """Records of participant jobs whose files exist, in the given order; only one at a time is in memory."""
     for file in files:
         with suppress(FileNotFoundError):
             yield read_json(file)
 
 
 def profile_rows(record: Record) -> Rows:
-    """Rows of ``profile.tsv`` of a participant job: one per phase."""
+    """Rows of ``profile.tsv`` for one participant job: one per phase."""
     return [
         {name: record[name] for name in OF_RECORD}
         | {"site": site_of(record["participant"])}
@@ -65,7 +65,7 @@ def profile_rows(record: Record) -> Rows:
 
 
 def read_timed_rows(files: Iterable[Path]) -> Rows:
-    """Rows of ``profile.tsv`` with nothing but :data:`RUN_COLUMNS`: those of many participants fit into memory."""
+    """Rows of ``profile.tsv`` with :data:`RUN_COLUMNS` only, so that those of many participants fit into memory."""
     return [timed(row) for record in read_records(files) for row in profile_rows(record)]
 
 
@@ -75,7 +75,7 @@ def timed(row: Row) -> Row:
 
 
 def traffic_rows(record: Record) -> Rows:
-    """Rows of ``traffic.tsv`` of a participant job: one per phase, tier and source."""
+    """Rows of ``traffic.tsv`` for one participant job: one per phase, tier and source."""
     return [
         {"run": record["run"], "participant": record["participant"], "phase": phase["phase"]}
         | without(flow, FILE_SIZES)
@@ -85,17 +85,17 @@ def traffic_rows(record: Record) -> Rows:
 
 
 def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:
-    """Write the tables; records are read one by one, since all of many participants do not fit into memory.
+    """Write the tables; records are read one by one, since those of many participants do not fit into memory.
 
-    What this run wrote is brought to its device first; that time, the machine's swapping and what its processors did
-    are noted: a row of ``runs.tsv`` has them.
+    What this run wrote is flushed to its device first; the time of that, the machine's swapping and what its processors
+    did are noted, for the run's row in ``runs.tsv``.
 
     Parameters
     ----------
     places
-        Of the results: facts of the runs, failures and records of what is done once are read there.
+        Of the results, with the facts of runs, failures, and records of steps done once.
     records
-        The record of everyone whom the index selects; those of participants that failed are not there.
+        Paths of the records of all selected participants; those of failed participants do not exist.
     tables
         Path of each table by its name, one of :data:`TABLES`.
     """
@@ -123,8 +123,8 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
 def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], everyone: int) -> Rows:
     """Rows of ``runs.tsv``: one per run in which a participant was analysed or failed, in order of time.
 
-    A run that has ended keeps its row (:func:`close_run`), whatever later runs repair or replace. The rows of other
-    runs are made from the records that are there.
+    A finished run keeps its row (:func:`close_run`), whatever later runs repair or replace. The rows of other runs are
+    made from the existing records.
     """
     noted = map(read_json, sorted(places.runs.glob("*.json")))
     made = [facts.get("row") or run_row(places, facts, rows, failures, everyone) for facts in noted]
@@ -132,7 +132,7 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
 
 
 def close_run(places: Places, run: str, everyone: Collection[str], failures: Sequence[Record]) -> None:
-    """Write the final row of a run that has ended into its facts."""
+    """Write the final row of a finished run into its facts."""
     facts = judged(places, read_json(places.runs / f"{run}.json"))
     row = run_row(places, facts, read_timed_rows(map(places.record, everyone)), failures, len(everyone))
     add_facts(places, run, **facts | {"row": row})
@@ -140,9 +140,9 @@ def close_run(places: Places, run: str, everyone: Collection[str], failures: Seq
 
 
 def judged(places: Places, facts: Record) -> Record:
-    """Facts of a run, oversubscribed if its jobs on a cluster had fewer CPUs than their participants took.
+    """Facts of a run, marked oversubscribed if its jobs on a cluster had fewer CPUs than their participants needed.
 
-    While it goes on, its journal tells whether its pool was started again.
+    While the run goes on, its journal tells whether its pool was started again.
     """
     jobs, again = read_jobs(places, facts["run"]), bool(entries(places, facts["run"], "again"))
     crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in jobs)
@@ -183,7 +183,7 @@ def run_row(
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
     facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
     needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
-    needed_by.room = facts["limits"]  # what there was then: the work tier may be gone
+    needed_by.room = facts["limits"]  # the room at that time: the work tier may be gone
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,
@@ -217,17 +217,17 @@ def flush_results(places: Places) -> dict[str, float]:
 
 
 def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) -> None:
-    """Note the time of a flush in the facts of this run.
+    """Note a flush of the results in the facts of this run.
 
-    Only the first flush after the last job counts, and only on the host of the jobs: on another, it does not flush what
-    they wrote.
+    Only the first flush after the last job counts, and only on the host of the jobs: on any other, it would not flush
+    what they wrote.
 
     Parameters
     ----------
     places
         Places of the results.
     flush
-        What :func:`flush_results` gave, before the rows were read.
+        What :func:`flush_results` returned, before the rows were read.
     rows
         Rows of ``profile.tsv``, of all runs; :data:`RUN_COLUMNS` are enough.
     """
@@ -237,7 +237,7 @@ def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) 
 
 
 def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | None:
-    """Makespan, and what the flush after it took, s; not what passed between them, in which rules were started.
+    """Makespan plus duration of the flush after it, s; without the time between them, in which Snakemake starts rules.
 
     >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0)
     6.0
@@ -248,9 +248,9 @@ def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | Non
 
 
 def account_sum_s(rows: Sequence[Row], column: str) -> float | None:
-    """Sum of a column of the account; ``None`` if no phase has it, or more than 1 % of the wall time has no account.
+    """Sum of a column of the account; ``None`` if no phase has it, or if more than 1 % of the wall time has no account.
 
-    What an account lacks is part of what it leaves unexplained, or of sleep.
+    If an account lacks one component, that time is part of what it leaves unexplained, or of sleep.
     """
     known = [row[column] for row in rows if row[column] is not None]
     lost_s = sum(row["wall_s"] for row in rows if row["account_user_s"] is None)
@@ -282,7 +282,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
 
 
 def timings(valid: str) -> str:
-    """What the validity of a run says of its times, in words; of its results it says nothing.
+    """What the validity of a run says about its times, in words; it says nothing about its results.
 
     >>> timings("valid"), timings("invalid: the machine swapped")
     ('fit for comparison', 'not for comparison: the machine swapped')

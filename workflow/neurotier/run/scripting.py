@@ -1,4 +1,4 @@
-"""What every script of a rule does around its own work: settings, log, and errors in one line."""
+"""What every script of a rule does apart from its own work: settings, log, and errors in one line."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Context(NamedTuple):
         return Path(self.snakemake.output[name])
 
     def read_table(self, name: str, table: str) -> Rows:
-        """The rows of an input, which is a table of that schema."""
+        """The rows of an input that is a table of that schema."""
         return read_table(self.input(name), table)
 
     def write_table(self, name: str, table: str, rows: Iterable[Facts]) -> None:
-        """Write rows to an output, which is a table of that schema."""
+        """Write rows to an output that is a table of that schema."""
         write_table(self.output(name), table, rows)
 
     def read_json(self, name: str) -> Any:
-        """What an input says."""
+        """The content of an input."""
         return read_json(self.input(name))
 
     def write_json(self, name: str, data: Any) -> None:
@@ -62,7 +62,7 @@ class Context(NamedTuple):
 
     @property
     def params(self) -> Any:
-        """What the rule's ``params`` say."""
+        """The rule's ``params``."""
         return self.snakemake.params
 
     @property
@@ -72,52 +72,52 @@ class Context(NamedTuple):
 
     @property
     def site(self) -> str:
-        """The site that the rule is about; empty for a dataset without sites."""
+        """The site that the job is for; empty for a dataset without sites."""
         return str(self.snakemake.wildcards.site_folder).rstrip("/")
 
     @property
     def places_images(self) -> bool:
-        """Whether container images are placed here: those of a cluster whose nodes have their own, jobs place."""
+        """Whether container images are placed here: if each node of a cluster has its own, jobs place them."""
         return not (self.run_facts.get("elsewhere") and on_nodes(self.settings, self.settings.placement["images"]))
 
     @property
     def run_facts(self) -> Record:
-        """What this run of the workflow has noted of itself."""
+        """What this run of the workflow noted about itself."""
         return run_facts(self.places)
 
     def say(self, line: str) -> None:
-        """Tell the user on the terminal, the log, and who watches."""
+        """Tell the user on the terminal, in the log, and in ``neurotier watch``."""
         say(line)
         self.step.note(line)
 
 
 def say(line: str) -> None:
-    """Tell the user on the terminal, and the log."""
+    """Tell the user on the terminal and in the log."""
     jobs.say(line, sys.stdout)
     jobs.say(line, sys.__stderr__)
 
 
 @contextlib.contextmanager
 def script(snakemake: Any) -> Iterator[Context]:
-    """Do a script's work with everything it prints in the rule's log; an error is one line on the terminal.
+    """Run a script's work with all its output in the rule's log; an error becomes one line on the terminal.
 
-    It ends, with all that it has started, when it is asked to, and when the Snakemake that wants it is gone.
+    The script ends, with all that it started, when it is told to, or when the Snakemake that wants it is gone.
     """
     spare_collections()
     log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
     try:
-        write_text(log, "", durable=False)  # then everybody appends, tools too
+        write_text(log, "", durable=False)  # from here on everybody appends, tools included
         with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             settings = load_settings(results)
             places = Places.from_settings(settings)
-            own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # which of the rule's jobs it is
+            own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # tells the rule's jobs apart
             step = Step(places, rule if own == rule else f"{rule} {own}", say)
             with naming_commands(), ending_with(runner(places.runs / f"{current_run()}.json")), step:
                 yield Context(snakemake, settings, places, step)
     except (Exception, Interrupted) as error:
         with contextlib.suppress(OSError):
             note_failure(log, error)
-        if not isinstance(error, Interrupted):  # the end of the run tells the user
+        if not isinstance(error, Interrupted):  # the end of the run reports that
             where = "" if isinstance(error, NeurotierError) else f"rule {rule}: "
             is_known = isinstance(error, (NeurotierError, OSError, ImportError))
             tell_user(f"{where}{reason_of(error)}" + ("" if is_known else f"; see {log}"), results)
@@ -125,9 +125,9 @@ def script(snakemake: Any) -> Iterator[Context]:
 
 
 def tell_user(line: str, results: Path) -> None:
-    """Say a line on the terminal; from a node of a cluster, the end of the run passes it on."""
+    """Print a line on the terminal; from a node of a cluster, the end of the run passes it on."""
     print(f"neurotier: {line}", file=sys.stderr, flush=True)
-    with contextlib.suppress(NeurotierError, OSError):  # it may be that the results cannot be read
+    with contextlib.suppress(NeurotierError, OSError):  # perhaps the results cannot be read
         places, host = Places.from_settings(load_settings(results)), socket.gethostname()
         facts = run_facts(places)
         if facts.get("elsewhere") and facts["host"] != host:

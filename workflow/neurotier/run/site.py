@@ -1,8 +1,8 @@
-"""A draft of a cluster's profile, from what its Slurm says of partitions, nodes and accounts.
+"""A draft of a cluster's profile, made from what its Slurm says about partitions, nodes and accounts.
 
-It is ``profiles/slurm`` with the site's values, so what that profile has learnt is kept in one place. Names are data
-of somebody else: one that could mean more than itself in YAML, in Snakemake (which evaluates resources) or in a shell
-is shown, and not used.
+It is ``profiles/slurm`` with the site's values, so that experience with that profile is kept in one place. Names come
+from others: one with a special meaning in YAML, in Snakemake (which evaluates resources) or in a shell is shown, but
+not used.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from neurotier.run import slurm
 from neurotier.run.participants import PARTICIPANTS_OF_A_JOB
 
 BASE = ROOT / "profiles" / "slurm" / "profile.yaml"
-"""The profile that the draft begins with."""
+"""The profile that the draft is based on."""
 
 MINUTES = 15
-"""What ``shares.minutes_per_participant`` is where it is not given."""
+"""Value of ``shares.minutes_per_participant`` where it is not given."""
 
 BETWEEN = "\x1f"
-"""Stands between columns: no name has it."""
+"""Separator of columns: no name has it."""
 
 COLUMNS = {
     "partition": "%P",
@@ -48,16 +48,16 @@ COLUMNS = {
 """Columns of sinfo; memory and local disk in MB."""
 
 Nodes = dict[str, str]
-"""Nodes of a partition that are alike: a line of sinfo."""
+"""Nodes of a partition that are alike: one line of sinfo."""
 
 
 Limits = tuple[int | None, int | None]
-"""Longest time of a job, min, and most jobs that wait or run at once; ``None`` without a limit."""
+"""Longest time of a job, min, and most jobs waiting or running at once; ``None`` without a limit."""
 
 
 class Mine(NamedTuple):
-    """What Slurm's accounting says of this user: accounts, most used first, their limits, and those of each QOS, since
-    a partition may have one."""
+    """What Slurm's accounting says about this user: accounts, most used first, their limits, and those of each QOS,
+    since a partition may have one."""
 
     accounts: Sequence[str]
     limits: Sequence[Limits]
@@ -82,7 +82,7 @@ def draft() -> str:
 
 
 def asked_of_accounting() -> Mine:
-    """What accounting says of this user; nothing where there is none."""
+    """What accounting says about this user; empty where there is none."""
 
     def rows(*asked: str) -> list[list[str]]:
         lines = slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)[0].splitlines()
@@ -97,23 +97,23 @@ def asked_of_accounting() -> Mine:
         for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser")
     }
     limits = [(minutes_of(row[3]), slurm.number(row[4])) for row in first]
-    limits += [qos[name] for row in first if (name := row[1] or row[2]) in qos]  # the default, or the only one there is
+    limits += [qos[name] for row in first if (name := row[1] or row[2]) in qos]  # the default, or the only one
     return Mine(accounts, limits, qos)
 
 
 def least(limits: Iterable[int | None]) -> int | None:
-    """The least of some limits, of which ``None`` is none."""
+    """The smallest of some limits; ``None`` means no limit."""
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def minutes_of(text: str) -> int | None:
-    """Whole minutes of a time as Slurm says it; ``None`` for one without an end."""
+    """Whole minutes of a time in Slurm's format; ``None`` if it is unlimited."""
     duration_s = slurm.duration_s(text)
     return None if duration_s is None else int(duration_s / 60)
 
 
 def nodes_in(text: str) -> list[Nodes]:
-    """Nodes in what sinfo has printed."""
+    """Nodes in sinfo's output."""
     lines = [line.split(BETWEEN) for line in text.split("\n")]
     return [dict(zip(COLUMNS, cells, strict=True)) for cells in lines if len(cells) == len(COLUMNS)]
 
@@ -128,7 +128,7 @@ def is_plain(name: str) -> bool:
 
 
 def is_open(facts: Nodes, account: str | None) -> bool:
-    """Whether a partition takes this user's jobs, as far as Slurm says."""
+    """Whether a partition accepts this user's jobs, as far as Slurm says."""
     groups = set()
     for group in os.getgroups():
         with suppress(KeyError):  # it has no name here
@@ -146,7 +146,7 @@ def is_open(facts: Nodes, account: str | None) -> bool:
 
 
 def chosen(nodes: Iterable[Nodes]) -> str | None:
-    """The partition that jobs are given to: the default one (``*``), or the first that takes jobs."""
+    """The partition for jobs: the default one (``*``), or the first that is up."""
     names = [each["partition"] for each in nodes if each["up"] == "up"]
     usable = [name for name in names if is_plain(name.removesuffix("*"))]
     return min(usable, key=lambda name: not name.endswith("*"), default=None)
@@ -160,9 +160,9 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     nodes
         The nodes, by partition.
     partitions
-        What the controller says of each partition, by its name.
+        What the controller says about each partition, by its name.
     mine
-        What accounting says of the user.
+        What accounting says about the user.
     """
     profile: Record = yaml.safe_load(BASE.read_text())
     account = next(filter(is_plain, mine.accounts), None)

@@ -1,4 +1,4 @@
-"""Slurm: what it says of the jobs that it killed; Snakemake's plugin submits, watches and cancels them."""
+"""Slurm: asking for this user's jobs, and ending them; Snakemake's plugin submits and watches a run's jobs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from neurotier.core.files import write_text
 from neurotier.core.quantities import seconds
 
 NOT_SET_UP = "Could not establish a configuration source"
-"""What Slurm's commands say where they are installed, and there is no cluster."""
+"""Message of Slurm's commands where they are installed but there is no cluster."""
 
 PATIENCE_S = 30.0
-"""How long a command of Slurm may take, unless more is said."""
+"""How long a command of Slurm may take by default."""
 
 CANCEL_S = 90.0
 """How long Slurm may take to end a job: it kills after ``KillWait``, 30 s."""
@@ -36,16 +36,16 @@ OVER = (
 
 
 USUAL = {"None", "Priority", "Resources", "BeginTime", "Dependency", "JobArrayTaskLimit"}
-"""Why a job waits that will be run when it is its turn."""
+"""Reasons for waiting of a job that will simply run when it is its turn."""
 
 
 def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> tuple[str, str]:
-    """What a command of Slurm prints, and why it could not be asked, in a line; one of both is empty.
+    """What a command of Slurm prints, and why it could not be asked, in one line; one of the two is empty.
 
     ``variables`` are set in its environment.
     """
     name = command[0]
-    # what a user prefers to see of the queue would hide jobs
+    # a user's own defaults for these commands would hide jobs
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SINFO_"))}
     try:
         asked = subprocess.run(
@@ -64,13 +64,13 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
 
 
 def number(text: str) -> int | None:
-    """A whole number, of which ``+`` says that some have more; ``None`` if it is none, such as ``Unknown``."""
+    """A whole number, with or without ``+`` (some have more); ``None`` if it is not one, such as ``Unknown``."""
     text = text.removesuffix("+")
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def duration_s(text: str) -> float | None:
-    """A time, ``[DAYS-][HOURS:]MINUTES:SECONDS``, s; ``None`` if it is none, such as ``UNLIMITED``.
+    """A time, ``[DAYS-][HOURS:]MINUTES:SECONDS``, in s; ``None`` if it is not one, such as ``UNLIMITED``.
 
     >>> [duration_s(text) for text in ("1-02:03:04", "01:02.500", "00:00:00", "UNLIMITED", "")]
     [93784.0, 62.5, 0.0, None, None]
@@ -89,7 +89,8 @@ def job_line() -> str:
 
 
 class Queued(NamedTuple):
-    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, why it waits, if so, and where it runs."""
+    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, why it waits, if so, and its working
+    folder."""
 
     state: str
     name: str
@@ -108,9 +109,10 @@ def is_set_up() -> bool:
 
 
 def queue(*options: str) -> dict[str, Queued]:
-    """This user's jobs that wait or run, in order of number; none without Slurm. Options of squeue may ask for others.
+    """This user's waiting and running jobs, in order of number; empty without Slurm. Options of squeue may ask for
+    others.
 
-    With ``--states=all``, jobs that have ended are among them.
+    With ``--states=all``, ended jobs are included.
 
     Raises
     ------
@@ -119,9 +121,9 @@ def queue(*options: str) -> dict[str, Queued]:
     """
     if shutil.which("squeue") is None:
         return {}
-    # Of a list of numbers of which one is forgotten, squeue tells nothing in some versions.
+    # Do not ask for a list of numbers: if one is forgotten, some versions of squeue print nothing.
     said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r|%Z", *options)
-    if reason and (NOT_SET_UP not in reason or options):  # who gives options has jobs there
+    if reason and (NOT_SET_UP not in reason or options):  # a caller with options has jobs there
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
     found = (line.split("|", 4) for line in said.splitlines())
     # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
@@ -131,7 +133,7 @@ def queue(*options: str) -> dict[str, Queued]:
 
 
 def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S) -> dict[str, str]:
-    """End jobs, and wait until they are gone; the states of those that are there still. ``options`` name clusters."""
+    """End jobs, and wait until they are gone; returns the states of those still there. ``options`` name clusters."""
     if not numbers:
         return {}
     answer("scancel", *options, *numbers)
@@ -144,7 +146,8 @@ def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S
 
 
 def keep_log(job: str, logs: Path) -> Path | None:
-    """Copy a Slurm job's log out of its run's folder, whose depth is the plugin's, to where the report links it."""
+    """Copy a Slurm job's log from its run's folder, where the plugin puts it at some depth, to where reports link
+    it."""
     found = next((logs / "slurm").rglob(f"*/{job}.log"), None)
     if found is None:
         return None

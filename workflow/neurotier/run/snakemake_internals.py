@@ -1,8 +1,8 @@
-"""What this workflow uses of Snakemake beyond its documentation, all of it; no other file does.
+"""Everything that this workflow uses of Snakemake beyond its documentation; no other file does.
 
-Documented for a Snakefile are ``workflow.cores`` and ``workflow.basedir``. The rest may change with any version: each
-function here says what it reads, why nothing documented would do, and since which version Snakemake is so. All of it
-has been tried with 9.19, the least version that the Snakefile takes, and with 9.27.
+Documented for a Snakefile are ``workflow.cores`` and ``workflow.basedir``. The rest may change in any version: each
+function here says what it reads, why nothing documented would do, and in which version Snakemake introduced it. All of
+it has been tried with 9.19, the oldest version that the Snakefile accepts, and with 9.27.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from neurotier.run.jobs import reason_of
 
 
 class Command(NamedTuple):
-    """What this Snakemake is started for, as it knows when it makes its graph of jobs.
+    """What this Snakemake was started for, as known when it builds its graph of jobs.
 
     Attributes
     ----------
     starts
-        Whether jobs are run: not in a dry run, nor by an option that only looks, lists or touches files.
+        Whether jobs are run: not in a dry run, nor with an option that only looks, lists or touches files.
     is_dry_run
-        Whether it is asked what would be run.
+        Whether it only says what would be run.
     targets
-        Rules and files that are asked for, as :func:`translated` gives them.
+        Requested rules and files, as returned by :func:`translated`.
     until
-        Rules after whose jobs it ends (``--until``).
+        Rules after which it stops (``--until``).
     forced
         Whether everyone is analysed, done or not.
     keep_going
         Whether jobs that do not depend on a failed one are still run.
     cancel
-        The command by which the executor cluster-generic ends a job; empty if it is given none.
+        The command by which the executor cluster-generic ends a job; empty if none was given.
     """
 
     starts: bool
@@ -58,8 +58,8 @@ class Command(NamedTuple):
 
 
 def own_names(workflow: Any) -> dict[str, str]:
-    """The rules of this workflow that were read now: the names that they have, which differ in one that it is a module
-    of, to their own (``WorkflowModifier.rule_proxies``, 7.0).
+    """The rules of this workflow that were just read: the names that they have, which differ in a workflow that
+    includes this one as a module, to their own (``WorkflowModifier.rule_proxies``, 7.0).
     """
     modifier = workflow.modifier
     known = modifier.rule_proxies._rules.items()
@@ -67,13 +67,13 @@ def own_names(workflow: Any) -> dict[str, str]:
 
 
 def translated(names: Mapping[str, str], given: Iterable[object]) -> frozenset[str]:
-    """Rules and files that are asked for, by ``names``: rules of others, and files, become paths."""
+    """Requested rules and files, rules by their own ``names``; other modules' rules, and files, become paths."""
     return frozenset(names.get(name) or str(Path(name).absolute()) for name in map(str, given))
 
 
 @contextmanager
 def errors_in_a_line() -> Iterator[None]:
-    """Have an error, or Ctrl-C, end this process with one line: Snakemake shows a trace of what Snakefiles and hooks
+    """Let an error, or Ctrl-C, end this process with one line: Snakemake shows a trace of what Snakefiles and hooks
     raise."""
     try:
         yield
@@ -87,18 +87,18 @@ def errors_in_a_line() -> Iterator[None]:
 
 
 def name_pages(pages: Sequence[Path]) -> None:
-    """Let logger plugins know the pages that are asked for: a record without a message, which Snakemake passes over.
+    """Tell logger plugins the requested pages: by a record without a message, which Snakemake itself ignores.
 
-    ``neurotier`` names them where there is nothing to be done. Two modules of one workflow each name theirs.
+    The plugin ``neurotier`` names them if there is nothing to be done. Two modules of one workflow each name theirs.
     """
     logger.info(None, extra={"pages": pages})
 
 
-# Settings. Snakemake 8 put the command line into settings objects; a Snakefile is shown none of them but --config.
+# Settings. Snakemake 8 put the command line into settings objects, of which a Snakefile only sees --config.
 
 
 def is_main_process(workflow: Any) -> bool:
-    """Whether this is the Snakemake that the user started, and not one that it has started for a job (8.0)."""
+    """Whether this is the Snakemake that the user started, not one that it started for a job (8.0)."""
     return bool(workflow.is_main_process)
 
 
@@ -108,14 +108,14 @@ def main_snakefile(workflow: Any) -> Path:
 
 
 def command_line_config(workflow: Any) -> Record:
-    """The entries of ``--config`` alone (8.0): ``config`` has them mixed with those of files."""
+    """The entries of ``--config`` alone (8.0): in ``config`` they are merged with those of files."""
     return dict(workflow.config_settings.config)
 
 
 def has_config_of_its_own(workflow: Any, config: Facts) -> bool:
-    """Whether this workflow is a module with a configuration that is not the command's (``modifier_stack``, 6.0).
+    """Whether this workflow is a module with another configuration than the command's (``modifier_stack``, 6.0).
 
-    What ``--config`` and profiles say is about the command's.
+    ``--config`` and profiles only apply to the command's.
     """
     return config is not workflow.modifier_stack[0].globals["config"]
 
@@ -126,10 +126,10 @@ def uses_containers(workflow: Any) -> bool:
 
 
 def slots(workflow: Any, threads: int) -> Record:
-    """How many jobs of so many threads this Snakemake may run at once (8.0), as a run notes it with its facts.
+    """How many jobs of ``threads`` threads this Snakemake may run at once (8.0), as a run notes it in its facts.
 
-    ``cores`` are those given to it; ``parallelism`` says for how many participants these have room, and is ``None`` on
-    a cluster, where ``workflow.cores`` would raise; ``limits`` are resources that jobs share, MB.
+    ``cores`` are those given to it; ``parallelism`` is how many participants fit into these, and is ``None`` on a
+    cluster, where ``workflow.cores`` would raise; ``limits`` are the resources that jobs share, MB.
     """
     given, limits = workflow.resource_settings.cores, workflow.global_resources
     return {
@@ -140,15 +140,15 @@ def slots(workflow: Any, threads: int) -> Record:
 
 
 def cores(workflow: Any) -> int | None:
-    """Cores given to this Snakemake (8.0); ``None`` if none are, as on a cluster, or to a command that only looks."""
+    """Cores given to this Snakemake (8.0); ``None`` if there are none, as on a cluster or when it only looks."""
     given = workflow.resource_settings.cores
     return given if isinstance(given, int) else None
 
 
 def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
-    """Have the target ``check`` run on one core if no cores are given.
+    """Let the target ``check`` run on one core if no cores are given.
 
-    Without cores Snakemake refuses to run any job, once it has read the Snakefile (``DAGApi.execute_workflow``, 8.0).
+    Without cores Snakemake refuses to run any job once it has read the Snakefile (``DAGApi.execute_workflow``, 8.0).
     """
     if cores(workflow) is None and options_of(arguments).targets == [workflow.modifier.avail_rulename("check")]:
         workflow.resource_settings.cores = workflow.global_resources["_cores"] = 1
@@ -160,7 +160,7 @@ def require_folder(arguments: Sequence[str]) -> None:
     Raises
     ------
     SettingsError
-        If Snakemake is to do more than to look at the Snakefile there.
+        If Snakemake is to do more than look at the Snakefile there.
     """
     folder, options = os.path.abspath(".snakemake" if os.path.isdir(".snakemake") else "."), options_of(arguments)
     if not (options.list_rules or options.lint or options.print_compilation or os.access(folder, os.W_OK | os.X_OK)):
@@ -169,10 +169,10 @@ def require_folder(arguments: Sequence[str]) -> None:
 
 
 def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
-    """What this Snakemake is started for (8.0), by ``own`` names: while it reads a Snakefile, it does not know yet.
+    """What this Snakemake was started for (8.0), rules by ``own`` names; not yet known while it reads a Snakefile.
 
-    It has an executor only if it is to run jobs, or as if; of ``--summary``, ``--report``, ``--delete-all-output`` and
-    others alike ``workflow.dryrun`` says that they are none.
+    It has an executor only if it is to run jobs, or to pretend; ``--summary``, ``--report``, ``--delete-all-output``
+    and the like have none, though ``workflow.dryrun`` is false for them, too.
     """
     executor, asked = workflow.executor_plugin, workflow.dag_settings
     return Command(
@@ -190,19 +190,19 @@ readings: dict[tuple[int, Path], tuple[Any, ...]] = {}
 
 
 def first_reading(workflow: Any, results: Path, *made: Any) -> tuple[Any, ...]:
-    """What the first reading of the Snakefile for these results has made; this one, if there was none before.
+    """What the first reading of the Snakefile for these results made; ``made``, if this is the first.
 
-    For each rule of a module that a user changes (``use rule ... with``) Snakemake reads all again, with a
-    ``checkpoints`` that knows none but that rule (``ModuleInfo.use_rules``, 9.0).
+    For each rule of a module that a user changes (``use rule ... with``) Snakemake reads everything again, with
+    ``checkpoints`` that know only that rule (``ModuleInfo.use_rules``, 9.0).
     """
     return readings.setdefault((id(workflow), results), made)
 
 
 def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
-    """Have an input function called before the inputs of any rule are looked at (``Namedlist._names``, 5.0).
+    """Have an input function called before any rule's inputs are looked at (``Namedlist._names``, 5.0).
 
-    What a start has to do must be done before Snakemake looks at any file, whichever rule or file is asked for. The
-    rules are those of this workflow, and not of others that it is a module of (``Workflow.modifier``, 6.0).
+    The work of a start must be done before Snakemake looks at any file, whichever rule or file is requested. Only rules
+    of this workflow get the function, not those of a workflow that includes it (``Workflow.modifier``, 6.0).
     """
     for rule in workflow.modifier.rules:
         rule.input.insert(0, function)
@@ -211,9 +211,9 @@ def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
 
 
 def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
-    """Limit resources that jobs share, but for those that the user gave with ``--resources`` (7.0).
+    """Limit resources that jobs share, except those that the user gave with ``--resources`` (7.0).
 
-    A Snakefile can say what a job takes of a resource, but only a profile or command line how much there is of it.
+    A Snakefile can say how much of a resource a job takes, but only a profile or the command line how much there is.
     """
     for name, limit in limits.items():
         if name not in workflow.global_resources:
@@ -221,8 +221,8 @@ def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
 
 
 def outputs_of(workflow: Any, file: Path) -> list[Path]:
-    """All that the rule makes by which a file is made, or the folder that it is in (``Rule.is_producer``, 5.0); nothing
-    if no rule makes it: it is somebody's own.
+    """All files made by the rule that makes a file, or a folder above it (``Rule.is_producer``, 5.0); empty if no rule
+    makes it: it is the user's own.
     """
     for path in map(str, (file, *file.parents)):
         for rule in workflow.rules:
@@ -232,19 +232,19 @@ def outputs_of(workflow: Any, file: Path) -> list[Path]:
 
 
 def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
-    """Have Snakemake's own process run all rules but these, which are jobs of the cluster (the ``localrules`` list).
+    """Have Snakemake's own process run all rules but these, which become cluster jobs (the ``localrules`` list).
 
-    Documented are that list, and ``localrule: True`` in each rule; both name the many to set the few apart, and the
-    list takes names as they are in the workflow that this one is a module of.
+    Documented are that list, and ``localrule: True`` in each rule; both mean naming the many instead of the few, and
+    the list takes names as they are in a workflow that includes this one as a module.
     """
     elsewhere = set(map(workflow.modifier.avail_rulename, names))
     workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in elsewhere))
 
 
 def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
-    """Have functions called by ``onstart``, ``onsuccess`` and ``onerror``, before what these do already (``_onstart``).
+    """Have functions called by ``onstart``, ``onsuccess`` and ``onerror``, before what these already do (``_onstart``).
 
-    To be called once all rules are read: until then Snakemake passes over those of a module (6.0).
+    To be called once all rules are read: until then Snakemake ignores hooks of a module (6.0).
     """
 
     def call_both(function: Callable[[], None], known: Callable[[Any], None], log: Any) -> None:
@@ -256,35 +256,36 @@ def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
         getattr(workflow, name)(partial(call_both, function, getattr(workflow, f"_{name}")))
 
 
-# The graph of jobs, of which hooks learn nothing.
+# The graph of jobs, which hooks are not given.
 
 
 def rules_to_run_here(workflow: Any) -> set[str]:
-    """Names of the rules that have something to do, as far as is known, and do it on this machine (``DAG``, 3.0)."""
+    """Names of the rules that have something to do, as far as is known, on this machine (``DAG``, 3.0)."""
     return {job.rule.name for job in workflow.dag.needrun_jobs() if workflow.is_local(job.rule)}
 
 
 def close_logs(workflow: Any) -> None:
-    """Let only this user read Snakemake's log, which holds the command line; a Snakefile is given it too late (9.0)."""
+    """Let only this user read Snakemake's log, which holds the command line; a Snakefile learns of it too late
+    (9.0)."""
     for file in workflow.logger_manager.get_logfile():
-        if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not one of a logger plugin, which may be a device
-            with suppress(OSError):  # a file system without modes, or one that is lost
+        if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not the file of a logger plugin, which may be a device
+            with suppress(OSError):  # a file system without modes, or a lost one
                 os.chmod(file, 0o600)
 
 
 def show_no_traces_of_lost_disks(workflow: Any) -> None:
-    """Have no trace hide the line that says what was wrong, if disks below Snakemake's own files are lost.
+    """If the disks below Snakemake's own files are lost, let no trace hide the line that says what was wrong.
 
-    Its temporary folder is left at its end (``Workflow.tear_down``, 9.0), and lines that its log cannot take are lost.
+    Its temporary folder is then left behind (``Workflow.tear_down``, 9.0), and lines that its log cannot take are lost.
     """
     workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
     logging.raiseExceptions = False
 
 
 def name_lost_disks(workflow: Any) -> None:
-    """Have the run end with a line if a job cannot be begun for an error of the disk (``JobScheduler.run``, 8.0).
+    """End the run with one line if a job cannot be started because of a disk error (``JobScheduler.run``, 8.0).
 
-    Snakemake removes a job's files before it tries it once more; where it cannot, it shows a trace.
+    Snakemake removes a job's files before it tries the job again; if it cannot, it shows a trace.
     """
     from snakemake.exceptions import CliException
 
@@ -294,7 +295,7 @@ def name_lost_disks(workflow: Any) -> None:
         try:
             begin_jobs(*jobs, **executor)
         except OSError as error:
-            raise CliException(f"neurotier: {error.filename}: {error.strerror}") from None  # of which it shows no trace
+            raise CliException(f"neurotier: {error.filename}: {error.strerror}") from None  # shown without a trace
 
     workflow.scheduler.run = begin_or_fail
 
@@ -302,8 +303,8 @@ def name_lost_disks(workflow: Any) -> None:
 def log_apart(workflow: Any, folder: Path) -> None:
     """Have the plugin slurm (2.8) keep its logs in a folder of this run's own: below ``folder``, or ``slurm-logdir``.
 
-    When it ends, it removes all empty folders below its log folder. By default that is one for all runs of a working
-    folder, and jobs of another run that wait for nodes then die, since Slurm cannot open their logs.
+    At its end it removes all empty folders below its log folder. By default all runs in a working folder share that
+    one, and another run's jobs that still wait for nodes then die, since Slurm cannot open their logs.
     """
     executor = workflow.scheduler._executor
     if (name := getattr(executor, "run_uuid", None)) is not None:
@@ -311,8 +312,8 @@ def log_apart(workflow: Any, folder: Path) -> None:
 
 
 def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
-    """Pass on each job with a log below ``logs`` that an executor submits (``SubmittedJobInfo``, 8.0): its number, the
-    rule that its log is called by, and its share. Others are of modules, or of the workflow that this is a module of.
+    """Report each submitted job that has a log below ``logs`` (``SubmittedJobInfo``, 8.0): its number, the rule that
+    the log is named after, and its share. Other jobs belong to modules, or to a workflow that includes this one.
     """
     executor = workflow.scheduler._executor
     report = executor.report_job_submission
@@ -328,21 +329,22 @@ def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
 
 
 def end_timers() -> None:
-    """End the timers of the limit on submissions, for which Python would wait as it ends (8.0).
+    """End the timers of the limit on submissions, for which Python would wait at exit (8.0).
 
-    After each choice of jobs one of them has the scheduler look again (``JobScheduler._schedule_reevalutation``), by
-    default a second later, and a run that is over is done with choosing.
+    After each choice of jobs, one of them makes the scheduler look again (``JobScheduler._schedule_reevalutation``), by
+    default a second later; a run that is over needs no more choices.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()
 
 
-# The command line. While a Snakefile is read, settings say neither which executor nor which profiles were chosen.
+# The command line. While a Snakefile is read, the settings tell neither the executor nor the profiles.
 
 
 def options_of(arguments: Sequence[str]) -> Namespace:
-    """A command line as read by Snakemake's own parser, which takes a moment to make (``get_argument_parser``, 5.0)."""
+    """A command line as read by Snakemake's own parser, which takes a moment to build (``get_argument_parser``,
+    5.0)."""
     from snakemake.cli import get_argument_parser
 
     known: Namespace = get_argument_parser().parse_known_args(list(arguments))[0]
@@ -352,8 +354,8 @@ def options_of(arguments: Sequence[str]) -> Namespace:
 def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
     """The settings that a command line and its profiles have for an executor plugin, whichever they choose (8.0).
 
-    Snakemake gives an executor those of its own name alone (``parse_args``, which also says which profiles it takes, a
-    second time).
+    Snakemake gives an executor only the settings under its own name (``parse_args``, which would also print once more
+    which profiles it uses).
     """
     from snakemake.cli import parse_args
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
@@ -369,7 +371,7 @@ def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
 
 
 def options_of_profile(name: str) -> Facts:
-    """The options that a profile gives, found as Snakemake finds it (``get_profile_dir``, 8.0), and read so, by YTE."""
+    """The options in a profile, found as Snakemake finds it (``get_profile_dir``, 8.0) and read likewise, by YTE."""
     import yte
     from snakemake.cli import get_profile_dir
 
@@ -387,7 +389,7 @@ def config_of_profile(name: str) -> Facts:
 
 
 def default_resources(given: Any) -> dict[str, str]:
-    """Resources as ``--default-resources`` or a profile gives them, as texts; the parser's values keep theirs (8.0).
+    """Resources as given by ``--default-resources`` or a profile, as texts; values from the parser keep theirs (8.0).
 
     >>> default_resources(["slurm_partition=long", "mem_mb=10"]), default_resources({"runtime": 30})
     ({'slurm_partition': 'long', 'mem_mb': '10'}, {'runtime': '30'})
@@ -400,15 +402,15 @@ def default_resources(given: Any) -> dict[str, str]:
     return {name: str(getattr(value, "raw", value)) for name, value in pairs}
 
 
-# Signals: those to end are handled by neurotier.run.stops.
+# Signals: neurotier.run.stops handles those to end.
 
 
 def spare_jobs_interrupts() -> None:
-    """Have jobs on this machine pass over SIGINT, which a terminal sends them, too: Python would show a trace of what
-    it imports just then, and the script of a rule has no handler before it has imported ours.
+    """Have jobs on this machine ignore SIGINT, which a terminal sends to them, too: Python would show a trace of
+    whatever it is importing, and a rule's script has no handler until it has imported ours.
 
-    This process has to end them by another signal. A prefix replaces what bash runs first by default (5.0), so that
-    this is in it.
+    This process must end them with another signal. A prefix replaces what bash runs first by default (5.0), so it is
+    repeated here.
     """
     from snakemake.shell import shell
 

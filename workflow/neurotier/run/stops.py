@@ -1,8 +1,8 @@
-"""Stops: SIGINT, SIGTERM and SIGHUP end a run and all that works for it, at once, and each process cleanly.
+"""Stops: SIGINT, SIGTERM and SIGHUP end a run and everything that works for it, at once, and each process cleanly.
 
-A terminal sends Ctrl-C to Snakemake and to all of its jobs, which pass it over. A scheduler, ``kill`` and the script of
-a campaign tell one process alone: the Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them,
-and then itself.
+A terminal sends Ctrl-C to Snakemake and to all of its jobs, which ignore it. A scheduler, ``kill`` and the script of a
+campaign signal one process only: Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them, and
+then itself.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from neurotier.core.processes import SIGNALS, end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
 PATIENCE_S = 25.0
-"""How long jobs that were asked to end may clean up; Slurm kills 30 s after it has asked."""
+"""How long jobs that were told to end may clean up; Slurm kills 30 s after it has asked."""
 
 LOOK_S = 1.0
-"""How often a script looks whether the Snakemake that wants it still lives."""
+"""How often a script checks that the Snakemake that wants it is still alive."""
 
 SHELLS = ("bash", "sh")
 
@@ -40,9 +40,9 @@ class MainStop:
     came
         The first signal that came; ``None`` if none did.
     before
-        The handlers of signals before.
+        The previous signal handlers.
     timer
-        Kills what has not ended after :data:`PATIENCE_S`: a thread, for this one may wait for a server that is gone.
+        Kills what has not ended after :data:`PATIENCE_S`: a thread, since this one may wait for a lost server.
     """
 
     came: int | None = None
@@ -50,7 +50,7 @@ class MainStop:
     timer: threading.Timer | None = None
 
     def handle(self, number: int, _frame: object) -> None:
-        """End all jobs; at the first signal, have Snakemake cancel what it does just now, and kill after a while."""
+        """End all jobs; at the first signal, make Snakemake give up what it is doing, and kill jobs after a while."""
         end_jobs()
         if self.came is None:
             self.came = number
@@ -64,19 +64,19 @@ main_stop = MainStop()
 
 
 def heed(handler: Callable[[int, Any], None]) -> dict[int, Any]:
-    """Have signals to end handled; the handlers before, by signal. What was ignored when this process was started
-    (``nohup``) stays ignored."""
+    """Handle the signals to end; returns the previous handlers by signal. Signals that were ignored when this process
+    was started (``nohup``) stay ignored."""
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heeded}
 
 
 def end_at_signals() -> None:
-    """Have signals end this Snakemake and its jobs, by a handler in the place of its own.
+    """Have signals end this Snakemake and its jobs, with a handler in place of Snakemake's own.
 
-    To be called in ``onstart``: the scheduler has set its handlers by then (``JobScheduler.__init__``), and there is no
-    documented way to have it do otherwise. At SIGTERM it would wait for its running jobs, of which one may be a whole
+    To be called in ``onstart``: by then the scheduler has set its handlers (``JobScheduler.__init__``), and there is no
+    documented way to change them. At SIGTERM Snakemake would wait for its running jobs, one of which may be a whole
     campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
-    has ``JobScheduler.schedule`` cancel what it does just now (seen in 9.19 to 9.27).
+    makes ``JobScheduler.schedule`` give up what it is doing (seen in 9.19 to 9.27).
     """
     from neurotier.run.snakemake_internals import spare_jobs_interrupts
 
@@ -86,7 +86,7 @@ def end_at_signals() -> None:
 
 
 def jobs_have_ended() -> str:
-    """From now on a signal ends this process as any other; the name of what ended the run, empty if none did."""
+    """From now on let signals end this process as usual; the name of the one that ended the run, or empty."""
     if main_stop.timer is not None:
         main_stop.timer.cancel()
     for number in main_stop.before:
@@ -95,7 +95,7 @@ def jobs_have_ended() -> str:
 
 
 def end_jobs() -> None:
-    """Tell each job to end: the command and not the shell around it, which would leave its command behind."""
+    """Tell each job to end: the command, not the shell around it, which would leave its command running."""
     with suppress(psutil.Error):
         for job in psutil.Process().children():
             with suppress(psutil.Error):
@@ -105,7 +105,7 @@ def end_jobs() -> None:
 
 
 def kill_jobs() -> None:
-    """Kill all that still runs below this process."""
+    """Kill everything that still runs below this process."""
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             process.kill()
@@ -113,7 +113,7 @@ def kill_jobs() -> None:
 
 @contextmanager
 def unwinding() -> Iterator[None]:
-    """Have the first signal unwind this process, so that its files and children go with it; later ones are passed over.
+    """Let the first signal unwind this process, so that its files and children are cleaned up; later ones are ignored.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def unwinding() -> Iterator[None]:
     except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C
         came.append(signal.SIGINT)
         raise Interrupted(signal.SIGINT) from None
-    except RuntimeError:  # Python 3.11 makes one of what comes while a class is made, as in imports
+    except RuntimeError:  # Python 3.11 raises this in place of what is raised while a class is made, as in imports
         if came:
             raise Interrupted(came[0]) from None
         raise
@@ -145,7 +145,7 @@ def unwinding() -> Iterator[None]:
 
 
 def runner(run_facts: Path) -> psutil.Process | None:
-    """The Snakemake of a run, if it runs on this host; ``None`` if it does not, or cannot be seen from here."""
+    """The Snakemake process of a run, if it is on this host; ``None`` if it is not, or cannot be seen from here."""
     facts = whole_json(run_facts)
     with suppress(psutil.Error):
         if facts.get("host") == socket.gethostname():
@@ -157,9 +157,9 @@ def runner(run_facts: Path) -> psutil.Process | None:
 
 @contextmanager
 def ending_with(process: psutil.Process | None) -> Iterator[None]:
-    """End this process as SIGTERM would once another one is gone: nobody would want what it makes.
+    """End this process, as SIGTERM would, once another one is gone: nobody would want its results.
 
-    A timer and not a thread: some callers fork.
+    This uses a timer, not a thread: some callers fork.
     """
 
     def look(_number: int, _frame: object) -> None:
