@@ -1,7 +1,7 @@
 """Activities: what made a participant's derivatives, under an identifier that sidecars and BIDS provenance share.
 
-Only with ``results_dataset``. Nothing here depends on tier, node, time or parallelism, so that the same analysis of the
-same images gives the same bytes.
+Only with ``results_dataset``. Nothing here depends on tier, node, time or parallelism, so the same analysis of the same
+images gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOT_OPTIONS = ("image", "name", "work_factor")
 
 
 CHOOSING = ("sessions", "runs")
-"""Keys of the dataset that say which of a participant's files an app is given; a tool's are named as inputs."""
+"""Keys of the dataset that select which of a participant's files an app gets; a tool's are named as inputs."""
 
 
 def how_of(
@@ -45,11 +45,11 @@ def how_of(
     settings
         Of the run.
     version
-        The tool's or app's.
+        Version of the tool or app.
     container
         Digest of the image file, ``sha256:...``; ``None`` on the host.
     made_with
-        What the run has noted of itself by this name; files may have other contents since.
+        What the run noted about itself under this name; files may have changed since.
     neurotier
         Version of neurotier.
     caches
@@ -79,7 +79,7 @@ def how_of(
     if app.image and caches:
         how["caches"] = caches
     if app.image and app.filter_file:
-        with suppress(OSError):  # it is gone: then the app cannot be called so again
+        with suppress(OSError):  # the file is gone: then the app cannot be called the same way again
             how["filter"] = absolute_path(app.filter_file).read_text()
     return how
 

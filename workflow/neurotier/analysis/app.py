@@ -1,14 +1,14 @@
 """BIDS Apps: ``IMAGE bids_dir out_dir participant|group``, each in a container that sees only its own data.
 
-At the participant level, the app sees a dataset of one participant: its folder and the files at the root of the
-dataset. So no task walks or hashes a whole site, which took 86 to 93 % of the task time in the published runs. Its
+At the participant level, the app sees a dataset of one participant: that folder and the files at the root of the
+dataset. So no task walks or hashes a whole site, which took 86 to 93 % of the task time in the published runs. The
 output is kept in a folder per participant. The group level sees these folders merged, as if all participants had
 written to one folder; what it leaves there is the derivative dataset.
 
-With ``app.level: session`` it is called for one session after the other; a participant stays the unit of work: it is
-staged, metered, recorded and taken up again as a whole. Each call sees the files of that session, those of the
-participant that belong to none, and those at the root of the dataset; it has a work folder and an output folder of its
-own. The outputs are merged when all calls have ended well.
+With ``app.level: session`` the app is called for one session after the other; a participant stays the unit of work:
+staged, metered, recorded and resumed as a whole. Each call sees the files of that session, those of the participant
+that belong to no session, and those at the root of the dataset; it has a work folder and an output folder of its own.
+The outputs are merged when all calls have succeeded.
 
 Source: Gorgolewski et al. (2017), BIDS apps, PLOS Computational Biology 13(3), e1005209.
 """
@@ -53,7 +53,7 @@ BIDS_DIR, OUT_DIR, FILTER_FILE = "/data", "/out", "/filter.json"
 
 
 def call_arguments(app: AppSettings, share: Share, label: str = "", session: str = "") -> list[str]:
-    """Arguments of the participant level, for one session if there is one; without a participant, of the group level.
+    """Arguments of the participant level, for one session if given; without a participant, of the group level.
 
     >>> from neurotier.core.configuration import completed, config_schema
     >>> given = {"arguments": ["--mem", "{mem_gb}"], "label_option": "--participant_label", "work_option": "-w"}
@@ -84,26 +84,26 @@ def run_level(
     removal: Removal,
     refill: Callable[[Path], object] = lambda _: None,
 ) -> tuple[Usage, int]:
-    """Run one level of the app, again if it asks for that by its exit code.
+    """Run one level of the app, again if its exit code asks for that.
 
     Parameters
     ----------
     arguments
         The app's arguments.
     bids_dir
-        The dataset that it may see, read-only.
+        The dataset that the app may see, read-only.
     folder
         A work folder; the app's output is in its ``out`` afterwards.
     settings
         The configuration.
     log
-        File that takes what the app prints.
+        File for what the app prints.
     placed
-        The app's image, and the folders that it reads.
+        The app's image, and the caches that it reads.
     removal
-        Takes what the app has left in its scratch folders, which are removed.
+        Adds up what the app left in its scratch folders, which are removed.
     refill
-        Puts into the emptied output folder, before another attempt, what was there before the first.
+        Restores the output folder before another attempt: it is emptied, and had content before the first.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def run_level(
         error = KilledError if code in KILLED else ToolError
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
         ended = describe_exit(code)
-        if ended.startswith("killed"):  # and cannot have said why
+        if ended.startswith("killed"):  # it cannot have said why
             problem = f"the app was {ended}{tried}"
         else:
             problem = f"the app ended with {ended}{tried}: {last_line(end_of(log))}"
@@ -166,7 +166,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     folder
         The participant's work folder; the app's output is in its ``out`` afterwards.
     placed
-        The app's image, and the folders that it reads.
+        The app's image, and the caches that it reads.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     InputError
         If the app is to be called by session, and there is none.
     ContainerError, ToolError
-        As :func:`run_level`; or if two sessions have left a file and a folder of one name.
+        As :func:`run_level`; also if one session wrote a file where another wrote a folder.
     """
     first, app = job.images[0], job.settings.app
     bids_dir, label = folder / IN / first.site, first.label
@@ -209,7 +209,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
 
 @contextmanager
 def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
-    """Have only one session's folder, if one is named, in a staged participant's; the others lie aside meanwhile."""
+    """Leave only one session's folder, if one is named, in a staged participant; others lie aside meanwhile."""
     others = [path for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"]
     for path in others:
         aside.mkdir(exist_ok=True)
@@ -233,7 +233,7 @@ def app_options(app: AppSettings) -> Record:
     names = ("level", "label_option", "session_option", "work_option", "arguments", "caches")
     options = {name: getattr(app, name) for name in names}
     if app.filter_file:
-        with suppress(OSError):  # the start of the run says so
+        with suppress(OSError):  # the start of the run reports it
             options["filter"] = sha256(absolute_path(app.filter_file))
     return options
 
@@ -248,12 +248,12 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
     target
         Where they are merged.
     tell
-        Takes how far it is, before each participant.
+        Reports progress, before each participant.
 
     Returns
     -------
     list of str
-        Files that participants wrote with different contents, of which the first was kept.
+        Files that participants wrote with different content; the first one was kept.
 
     Raises
     ------
@@ -273,7 +273,7 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
     return differing
 
 
-# The group level, once per site: on the work tier, on the outputs of all participants.
+# The group level: once per site, on the work tier, with the outputs of all participants.
 
 
 def run_group_level(
@@ -304,12 +304,12 @@ def run_group_level(
     share
         What the app may take.
     tell
-        Takes how far it is.
+        Reports progress.
 
     Returns
     -------
     list of str
-        Files that participants wrote with different contents, of which one was kept.
+        Files that participants wrote with different content; the first one was kept.
 
     Raises
     ------

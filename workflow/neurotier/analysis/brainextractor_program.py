@@ -1,4 +1,4 @@
-"""Program that runs brainextractor on one image in a container without neurotier: IMAGE MASK THRESHOLD STEPS.
+"""A program that runs brainextractor on one image in a container without neurotier: IMAGE MASK THRESHOLD STEPS.
 
 It makes the same calls as :mod:`neurotier.analysis.tools` on the host, for the same voxels; brainextractor's own
 command has no option for the number of steps.

@@ -1,9 +1,9 @@
 """The analysis of one participant's images on the work tier, by a tool on the host or in a container.
 
 There is one container per participant, in which the tool runs on one image after the other. The host checks the heads
-while the container waits, and the masks when it has ended. Inputs and outputs are checked by the same code as without
-containers, so that the derivatives are the same bytes. Everything below the work folder is foreign once a container has
-run there: files may be missing, or replaced by links and FIFOs.
+while the container waits, and the masks after it has ended. The same code checks inputs and outputs as without
+containers, so the derivatives are the same bytes. Everything below the work folder is foreign once a container has run
+there: files may be missing, or replaced by links and FIFOs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from neurotier.meter.folders import Removal
 from neurotier.meter.usage import Usage
 
 
-class Share(NamedTuple):  # a third of what a dataclass costs at the start of each job
+class Share(NamedTuple):  # costs a third of a dataclass at the start of each job
     """What a call of an app may take of its job: cores, and memory in MB."""
 
     threads: int
@@ -47,16 +47,16 @@ class Job:
     Attributes
     ----------
     images
-        The participant's images, or for an app all files that it is given.
+        The participant's images; for an app, all files that it is given.
     before
         Facts from before the job, for its record.
     share
-        What a call of an app may take; ``None`` for what the configuration says.
+        What a call of an app may take; ``None``: what the configuration says.
     activity
-        Identifier of how the derivatives are made, if they are to refer to it; those that are made again name what they
-        were first made by.
+        Identifier of how the derivatives are made, if they should refer to it; derivatives that are made again keep
+        their first one.
     wait_for
-        Waits until the participant may do what is named, where more are there than may compute.
+        Waits for a turn (named by its argument), if the job has more participants than may compute at once.
     """
 
     participant: str
@@ -73,14 +73,14 @@ class Job:
 
 
 def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list[str]:
-    """What an analysis of a participant's images reads, as paths below the dataset: an app also those at its root."""
+    """The files that a participant's analysis reads, as paths below the dataset; for an app also those at its root."""
     site = images[0].site
     shared = root_files(dataset / site) if settings.is_app else []
     return [*(image.path for image in images), *(str(Path(site, name)) for name in shared)]
 
 
 AT_ROOT = re.compile(r"(README|CHANGES|LICENSE|CITATION)(\.(md|rst|txt|cff))?|.*\.(json|tsv|bval|bvec)|\.bidsignore")
-"""Files that BIDS has at the root of a dataset: others may be archives, or links to what is not there."""
+"""Files that BIDS has at the root of a dataset: others may be archives, or links to something missing."""
 
 
 def root_files(site: Path) -> list[str]:
@@ -92,7 +92,7 @@ def root_files(site: Path) -> list[str]:
 
 class Analysed(NamedTuple):
     """The outcome for one participant: a row per brain mask, the cost of starting containers, what the tool had left in
-    its scratch folders, which are removed, and calls of an app."""
+    its scratch folders before these were removed, and an app's calls."""
 
     rows: list[Record]
     container_start: Usage | None
@@ -106,7 +106,7 @@ def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
     Parameters
     ----------
     job
-        The participant's images, which are staged below ``folder/in``.
+        The participant; its images are staged below ``folder/in``.
     folder
         The participant's work folder.
     activity
@@ -145,7 +145,7 @@ def on_host(job: Job, tool: Tool, folder: Path, removal: Removal) -> Iterator[Pa
 
 
 def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> Record:
-    """Write the derivatives of one image; its row for the group stage."""
+    """Write the derivatives of one image; returns its row for the group stage."""
     from neurotier.analysis.images import write_brain, write_mask
 
     measured = write_mask(mask, head, out / derivative_name(image.in_site, "mask", ".nii.gz"))
@@ -155,14 +155,14 @@ def save(image: Image, head: Any, mask: Any, out: Path, activity: str) -> Record
 
 
 def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[Record]:
-    """Rows for the group stage of the masks that an app has written under the names that they have here, as fMRIPrep
-    does; the log says which of them cannot be read.
+    """Rows for the group stage, for masks that an app wrote under the names that are used here, as fMRIPrep does; the
+    log names those that cannot be read.
     """
     from neurotier.analysis.images import measure_mask
 
     rows = []
     for image in images:
-        if image.path.endswith(("_T1w.nii", "_T1w.nii.gz")):  # an app is given sidecars, too
+        if image.path.endswith(("_T1w.nii", "_T1w.nii.gz")):  # an app's files include sidecars
             try:
                 measured = measure_mask(out, str(derivative_name(image.in_site, "mask", ".nii.gz")))
                 rows.append(mask_row(image, *measured))
@@ -192,13 +192,13 @@ INPUT = "/input"
 
 CACHE = "cache"
 CACHE_BYTES, CACHE_FILES = 1_000_000_000, 10_000
-"""Limits of what a tool may leave compiled; every participant job gets a copy."""
+"""Limits of what a tool may compile and keep; every participant job gets a copy."""
 
 COMPILED = "/opt/numba-cache"
-"""Folder of an image with what was compiled when it was built; on another kind of processor it is compiled anew."""
+"""Folder of an image with what was compiled when it was built; another kind of processor compiles again."""
 
 WORD_BYTES = 200
-"""Most that is read of an exit code or a version."""
+"""Most bytes read of an exit code or a version."""
 
 
 def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tuple[list[Pair], Usage]:
@@ -207,7 +207,7 @@ def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tupl
     Parameters
     ----------
     job
-        The participant's images, which are staged below ``folder/in``.
+        The participant; its images are staged below ``folder/in``.
     tool, placed
         The tool, and its image.
     folder
@@ -254,7 +254,7 @@ def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tupl
 
 
 def said_in(scratch: Path, below: str, where: str, limit_bytes: int = TEXT_BYTES) -> str | None:
-    """The end of a text that was written in the container; ``None`` if it was not, or is gone."""
+    """The end of a text written in the container; ``None`` if it is missing."""
     with suppress(FileNotFoundError), blaming(where, ToolError):
         return read_text(scratch, below, limit_bytes, from_end=True)
     return None
@@ -287,7 +287,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     cache
         Folder for the compiled files in the store.
     log
-        File that takes what is printed.
+        File for what is printed.
 
     Returns
     -------
@@ -326,7 +326,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
 
 
 def read_labels(container: Container, log: Path) -> str:
-    """The version in an image's labels, read inside the container: their file may be a link to one of the host."""
+    """The version in an image's labels, read inside the container: the file may be a link to one of the host."""
     lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
     return labelled_version(said_in(container.scratch, "labels", f"{container.image.name}: labels") or "")

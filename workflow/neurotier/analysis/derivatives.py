@@ -35,7 +35,7 @@ def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str) -> None:
     folder
         Folder on the work tier; it is flushed when it is published.
     activity
-        URI of the activity that has made them (:mod:`neurotier.analysis.activity`), if they shall refer to it.
+        URI of the activity that made them (:mod:`neurotier.analysis.activity`); empty if they do not refer to one.
     """
     refers = {"GeneratedBy": activity} if activity else {}
     own: dict[str, Record] = {"mask": {"Type": "Brain"}, "T1w": {"SkullStripped": True}}
@@ -61,7 +61,7 @@ def write_description(
     tool, version
         The analysis tool.
     said
-        What else to say of the tool.
+        Further facts about the tool.
     name
         What the derivatives are.
     """
@@ -82,7 +82,7 @@ def write_description(
 
 
 def said_of(how: Facts) -> Record:
-    """What a description says of how derivatives are made: the options, and the container image."""
+    """What a description says about how derivatives were made: the options, and the container image."""
     options = ", ".join(f"{name}: {value}" for name, value in how["options"].items())
     said: Record = {"Description": f"with {options}"} if options else {}
     if container := how.get("container"):

@@ -1,11 +1,10 @@
-"""Images: what may go into brain extraction, and whether what came out is a brain.
+"""Images: which ones are fit for brain extraction, and whether the output is a brain.
 
-Tools are not believed. FSL's ``bet`` returns 0 and writes nothing for truncated, empty and all-zero images, and
-accepts 4D ones in silence; so inputs are checked before and outputs after, by their content.
+Tools are not trusted. FSL's ``bet`` returns 0 and writes nothing for truncated, empty and all-zero images, and accepts
+4D ones in silence; so the content of inputs is checked before, and that of outputs after.
 
 Nor are files. A header can declare anything: 10^12 voxels, an extension of 2 GB, data that begin at byte 1e38. So it is
-checked against the size of the file and the available memory first, and data are read in slabs, no more than it
-declares.
+first checked against the size of the file and the available memory; data are then read in slabs, no more than declared.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def check_values(stored: Stored, name: str) -> None:
 
 
 def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool) -> Mask:
-    """The mask that a tool wrote, as booleans, after checking that it is one.
+    """The mask that a tool wrote, as booleans, after checking that it is a mask.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name:
     tool, name
         What to call the tool and the image in an error.
     of_brain
-        Whether the file is the brain alone: its mask is where it is not 0.
+        Whether the file is the extracted brain: the mask is where it is not 0.
 
     Raises
     ------
@@ -133,7 +132,7 @@ def measure_mask(folder: Path, below: str) -> tuple[int, float]:
 
 
 def as_mask(data: Volume, tool: str, name: str) -> Mask:
-    """Zeros and ones as booleans; :class:`ToolError` if there are other values, or one of the two is missing."""
+    """Zeros and ones as booleans; :class:`ToolError` if there are other values, or only one of the two."""
     if not np.isin(data, (0, 1)).all():
         raise ToolError(f"the mask of {tool} is not binary", name)
     mask: Mask = data.astype(bool)
@@ -143,7 +142,7 @@ def as_mask(data: Volume, tool: str, name: str) -> Mask:
 
 
 def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> tuple[int, float]:
-    """Write a mask as uint8 on the head's grid; its voxels, and the volume of one in mm3."""
+    """Write a mask as uint8 on the head's grid; returns its voxels, and the volume of one in mm3."""
     save(mask.astype(np.uint8), head, path, np.dtype(np.uint8))
     return int(mask.sum()), float(np.prod([float(zoom) for zoom in head.header.get_zooms()[:3]]))
 
@@ -159,7 +158,7 @@ def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:
 
 
 def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -> None:
-    """Write a NIfTI on the head's grid; reproducible, as nibabel writes no time or name into gzip headers."""
+    """Write a NIfTI on the head's grid; reproducible, since nibabel writes neither time nor name into gzip headers."""
     header = head.header.copy()
     header.set_data_dtype(kind)
     header.set_slope_inter(1, 0)
@@ -175,7 +174,7 @@ def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -
 Volume = npt.NDArray[Any]
 
 HEADER_BYTES = 2 << 20
-"""Most bytes before the data: notes of scanners take some kB, and nibabel needs 0.5 s for a hostile MiB."""
+"""Most bytes before the data: scanners' notes take some kB, and nibabel needs 0.5 s for a hostile MiB."""
 
 ROUNDING = 1e-6
 """Relative error of an affine in float32: voxels flatter than this have no volume."""
@@ -188,11 +187,11 @@ FLOAT64_COPIES, FLOAT64_BYTES = 2, 8
 brainextractor briefly takes three times as much, but this is meant to recognise bombs, not to plan memory."""
 
 MEMORY_SHARE = 0.8
-"""Share of the job's memory that an image may take; the rest is for Python, the tool and its libraries. A head of
-512 x 512 x 512 float32 voxels takes 2.7 GB, and so is accepted with 4 GB."""
+"""Share of the job's memory that an image may take; the rest is for Python, the tool and its libraries. A head of 512 x
+512 x 512 float32 voxels takes 2.7 GB, so it is accepted with 4 GB."""
 
 KINDS = (nib.Nifti1Image, nib.Nifti2Image)
-"""In the order of the length of their headers."""
+"""By the length of their headers, shortest first."""
 
 
 class Stored:
@@ -212,12 +211,12 @@ class Stored:
     affine
         From voxels to mm; finite and invertible.
     shape, voxels, dtype
-        Voxels along each axis and in all, as declared, and the type of one.
+        Declared voxels along each axis and in total, and their type.
 
     Raises
     ------
     ForeignError
-        If there is no header, or not one of an image.
+        If there is no header, or it is not that of an image.
     """
 
     def __init__(self, content: Content) -> None:
@@ -265,12 +264,12 @@ class Stored:
             )
 
     def slabs(self) -> Iterator[Volume]:
-        """Values of the voxels in the order of the file, in slabs, with slope and intercept applied.
+        """The voxels' values in the order of the file, in slabs, with slope and intercept applied.
 
         Raises
         ------
         ForeignError
-            If there are fewer or many more than declared, or a checksum is wrong.
+            If there are fewer, or far more, than declared, or a checksum is wrong.
         """
         left_bytes = self.voxels * self.dtype.itemsize
         while left_bytes:

@@ -1,6 +1,6 @@
-"""Foreign image files, compressed or not, read in parts and never further than asked for.
+"""Foreign image files, compressed or not, read in parts and never beyond what was requested.
 
-1 MB of gzip can inflate to 1 GB of zeros, and hold a million empty members. Nor is more held in memory than a job has.
+1 MB of gzip can inflate to 1 GB of zeros, and hold a million empty members. Nor is more kept in memory than a job has.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from neurotier.core.errors import InputError, NeurotierError, TierError
 from neurotier.core.foreign import ForeignError, open_file
 
 SLAB_BYTES = 256 << 10
-"""Inflated data in memory at once; larger buffers are slower, as the C library gets each from the kernel again."""
+"""Inflated data in memory at once; larger buffers are slower, since the C library gets each from the kernel again."""
 
 UNEXPLAINED_BYTES = 4 << 20
-"""Most that is read of a compressed file beyond what has come of it: empty members and padding."""
+"""Most that is read of a compressed file beyond what its inflated data explain: empty members and padding."""
 
 NO_MEMBER = "Not a gzipped file"
-"""How gzip begins to say that no member begins here."""
+"""Start of gzip's message if no member begins here."""
 
 LEAST_BYTES = 4 << 30
 """Always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job may get more
-memory after it was killed, and what other jobs use now they will free."""
+memory after it was killed, and other jobs will free theirs."""
 
 
 def memory_for_images() -> int:
-    """Memory of this job, bytes: the least of what is available here and what its control groups allow."""
+    """Memory of this job, bytes: what is available here, or what its control groups allow, if that is less."""
     available = psutil.virtual_memory().available
     return max(LEAST_BYTES, min([available, *(limit_bytes for limit_bytes, _ in memory())]))
 
@@ -47,15 +47,15 @@ def truncated(reason: str) -> ForeignError:
 
 @contextmanager
 def opened_content(folder: Path, below: str, name: str, blame: type[NeurotierError]) -> Iterator[Content]:
-    """Open an image file below a trusted folder, and turn what is wrong with it into an error that names it.
+    """Open an image file below a trusted folder, and turn its faults into an error that names it.
 
     Parameters
     ----------
     folder, below
         The folder, and the file's path below it.
     name
-        What to call the file in an error. What a dataset calls it says whether it is compressed: some have its content
-        under another name.
+        What to call the file in an error. Its name in the dataset tells whether it is compressed: the content may be
+        stored under another name.
     blame
         Class of the error.
 
@@ -120,7 +120,7 @@ class Content:
 
 @dataclass
 class Rationed:
-    """A compressed file, of which no more is read than what has come of it explains."""
+    """A compressed file that is only read as far as the inflated data explain."""
 
     file: BinaryIO
     content: Content

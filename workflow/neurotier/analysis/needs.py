@@ -16,16 +16,16 @@ OWN_FILES = 20
 """Files and folders of the job itself in a work folder, besides a file and its folders for each image."""
 
 FILES_OF_AN_IMAGE = 6
-"""Those: site, participant, session and kind of data of the copy, the copy, and a scratch folder."""
+"""Site, participant, session and data type folders of the copy, the copy itself, and a scratch folder."""
 
 UNPACKED_FACTOR = 4.0
-"""Room that an unpacked image takes per byte of its file; measured: 3.1, the default image."""
+"""Room that an unpacked image takes per byte of its file; measured: 3.1 for the default image."""
 
 
 def described(settings: Settings) -> dict[str, str]:
-    """What a tool does that its options do not say: the description of a rehearsal, the files that a command names.
+    """What determines a tool's work besides its options: a rehearsal's description, the files that a command names.
 
-    Those in a container are its image's.
+    In a container, the image determines these.
     """
     if settings.image or settings.is_app:
         return {}
@@ -43,7 +43,7 @@ def work_bytes(images: list[Image], settings: Settings) -> int:
 
 
 def work_files(images: list[Image], settings: Settings) -> int | None:
-    """Upper bound of the files and folders of a participant on the work tier at any time; ``None`` if nobody knows."""
+    """Upper bound of a participant's files and folders on the work tier at any time; ``None`` if unknown."""
     if settings.is_app:
         return settings.app.work_files
     made = make_tool(settings.tool).work_files(len(images))
@@ -51,9 +51,9 @@ def work_files(images: list[Image], settings: Settings) -> int | None:
 
 
 def merged_bytes(settings: Settings, places: Places, participants: Iterable[str]) -> int:
-    """Memory that a copy of participants' outputs takes, as the group level makes it on a work tier, bytes.
+    """Memory that the group level's copy of participants' outputs takes on a work tier in memory, bytes.
 
-    It is 0 of a tier that is no memory, and of participants who are not done yet.
+    It is 0 on other tiers, and leaves out participants who are not done yet.
     """
     if not settings.kind_of("work").takes_memory:
         return 0
@@ -71,10 +71,10 @@ def threads_of(settings: Settings) -> int:
 
 
 def placed_bytes(settings: Settings, places: Places) -> int:
-    """Memory that the container image and the folders an app reads take, where the images tier is memory, bytes.
+    """Memory that the container image and an app's caches take if the images tier is in memory, bytes.
 
-    It is 0 until they have been obtained. Whether the image will be unpacked is known where it is placed; where the
-    user leaves that open, it may be.
+    It is 0 until they have been obtained. Whether the image is unpacked is decided where it is placed; if the user
+    leaves that open, it may be.
     """
     if settings.image is None or not settings.kind_of("images").takes_memory:
         return 0

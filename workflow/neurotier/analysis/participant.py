@@ -38,8 +38,8 @@ from neurotier.meter.usage import Usage
 T = TypeVar("T")
 
 STAGED_FACTOR, STAGED_MARGIN_BYTES = 2, 64_000_000
-"""Most that is staged: this factor of the indexed sizes, and a margin for an app's files at the dataset's root. A file
-that has grown beyond that is not what was indexed."""
+"""Limit of what is staged: this factor times the indexed sizes, and a margin for an app's files at the dataset's root.
+A file that exceeds it is not the one that was indexed."""
 
 
 def staged_limit_bytes(images: list[Image], tier: Tier) -> int:
@@ -63,7 +63,7 @@ def run_participant(job: Job) -> None:
     places, work_tier = Places.from_settings(settings, tiers), tiers["work"]
     needed_bytes, needed_files = work_bytes(job.images, settings), work_files(job.images, settings)
     check_room(work_tier, needed_bytes, needed_files)
-    check_room(tiers["results"], MARGIN_BYTES)  # before hours of work that could not be kept
+    check_room(tiers["results"], MARGIN_BYTES)  # checked before hours of work that could not be kept
     phases, waited_s = [phase_row("start_up", usage_since_birth())], 0.0
 
     def turn(name: str) -> None:
@@ -75,12 +75,12 @@ def run_participant(job: Job) -> None:
     with (
         naming_full_tier(work_tier, needed_bytes, needed_files),
         work_folder(places.work_of(job.participant), places.identity) as folder,
-        naming_full_tier(work_tier, needed_bytes, needed_files),  # before the folder goes, and makes room
+        naming_full_tier(work_tier, needed_bytes, needed_files),  # inside, too: removing the folder frees room
     ):
         files = files_of(job.images, job.dataset, settings)
         sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), settings.dataset.links_to
-        turn("stage_in")  # between two phases, as all waiting for others: it is no part of either
+        turn("stage_in")  # like all waiting for others, between two phases and part of neither
         copied, usage = run_phase(
             "stage_in", lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to), sources
         )
@@ -99,7 +99,7 @@ def run_participant(job: Job) -> None:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
         final = places.analysed(job.participant, settings.is_app)
-        turn("stage_out")  # until the record is there: its flush may wait for what others write
+        turn("stage_out")  # held until the record is written: its flush may wait for others' writes
         made_bytes = sum(path.stat().st_size for path in written)
         with naming_full_tier(tiers["results"], made_bytes, len(written)):
             publishing = partial(publish, made, final, settings.results_dataset)
@@ -129,7 +129,7 @@ def run_participant(job: Job) -> None:
 
 
 def analyze(job: Job, folder: Path) -> Analysed:
-    """The compute phase, including the start of the container."""
+    """The compute phase, with the start of the container."""
     if job.settings.is_app and job.placed is not None:
         return call_app(job, folder, job.placed)
     return analyze_images(job, folder, uri(job.activity) if job.settings.results_dataset else "")
@@ -138,7 +138,7 @@ def analyze(job: Job, folder: Path) -> Analysed:
 def run_phase(
     name: str, function: Callable[[], T], reads: Sequence[Path], watches: Sequence[FolderWatch] = ()
 ) -> tuple[T, Usage]:
-    """Run and measure one phase that reads some files, while folders are watched; its value and its cost."""
+    """Run and measure one phase that reads some files, while folders are watched; returns its value and its cost."""
     resident_before = resident_share(reads)
     value, usage = measure_function(function, watches=watches, where=f"phase {name}")
     usage.input_bytes = sum(path.stat().st_size for path in reads)
@@ -147,7 +147,7 @@ def run_phase(
 
 
 def phase_row(name: str, usage: Usage, staged_bytes: int | None = None, traffic: Sequence[Flow] = ()) -> Record:
-    """The row of a phase in a record."""
+    """A phase's row in a record."""
     return {"phase": name, **usage.record(), "staged_bytes": staged_bytes, "traffic": list(traffic)}
 
 

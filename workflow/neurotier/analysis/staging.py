@@ -32,19 +32,19 @@ MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
 
 MARGIN_FILES = 16
-"""Free inodes below which it does."""
+"""Free inodes below which a tier counts as full."""
 
 FLUSHED_EACH = 500
-"""Most files that are flushed one by one, at 2 ms each; of more, the whole file system is, whatever else lies there."""
+"""Most files that are flushed one by one, at 2 ms each; of more, the whole file system is, whatever else is there."""
 
 Manifest = dict[str, list[int | str]]
-"""Path below a folder to size in bytes and SHA-256; for a link to 0 and its target."""
+"""Path below a folder to size in bytes and SHA-256; for a link, to 0 and its target."""
 
 
 def stage_in(
     dataset: Path, paths: Sequence[str], folder: Path, limit_bytes: int, links_to: Sequence[str] = ()
 ) -> tuple[int, int]:
-    """Copy files of the dataset to the work tier, readable for this user alone; bytes and files copied.
+    """Copy files of the dataset to the work tier, readable by this user alone; returns bytes and files copied.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ def stage_in(
     paths
         Files below it.
     folder
-        Target folder, below which they get the same paths.
+        Target folder, below which they keep their paths.
     limit_bytes
-        Most that they may take together; more would not be what was indexed.
+        Most bytes in total; more would not be what was indexed.
     links_to
         Folders outside the dataset that links in it may lead into.
 
     Raises
     ------
     SourceError, InputError
-        If the content of a file is not there or cannot be read, or it is not a file (:mod:`neurotier.core.foreign`).
+        If a file's content is missing or cannot be read, or it is not a file (:mod:`neurotier.core.foreign`).
     """
     copied = 0
     for path in paths:
@@ -88,13 +88,13 @@ def publish(
     Parameters
     ----------
     made
-        What to publish; if it does not exist, an empty folder.
+        The folder to publish; if it does not exist, an empty one.
     final
-        Where; what is there is replaced.
+        Its final path; anything there is replaced.
     is_saved
-        Whether it is going to be saved in a DataLad dataset, which takes no odd names.
+        Whether it will be saved in a DataLad dataset, which accepts no odd names.
     in_dataset
-        Whether what is there may be such a dataset, whose repository then stays.
+        Whether ``final`` may be such a dataset, whose repository then stays.
 
     Returns
     -------
@@ -104,7 +104,8 @@ def publish(
     Raises
     ------
     ToolError
-        If an entry of the folder is neither a file nor a link that stays in it, or is part of a git repository.
+        If an entry is neither a file nor a link that stays in the folder, is part of a git repository, or has a name
+        that cannot be saved.
     """
     hidden = partial_of(final)
     remove_whatever(hidden)
@@ -115,14 +116,14 @@ def publish(
         kept = manifest_of(hidden)
         paths = {name: f"{name}/{str(content).removeprefix('-> ')}".lower() for name, (_, content) in kept.items()}
         planted = next((name for name, path in paths.items() if ".git" in path.split("/")), None)
-        if planted is not None:  # git would run what its configuration names
+        if planted is not None:  # git would run what a repository's configuration names
             raise ToolError("is part of a git repository, which is not kept", planted)
         if is_saved and (odd := next(filter(UNSAVED.search, kept), None)):
             raise ToolError("has a name that git-annex does not take", repr(odd))
         (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
         if in_dataset:
             set_dataset_aside(final)
-        remove_whatever(final)  # of an earlier run whose derivatives are to be replaced
+        remove_whatever(final)  # from an earlier run, whose derivatives are replaced
         rename_durably(hidden, final)
         take_dataset_back(final)
     except BaseException:
@@ -132,7 +133,7 @@ def publish(
 
 
 UNSAVED = re.compile(r"[\\\n\udc80-\udcff]")
-"""What DataLad or git-annex takes in no name: a backslash, the end of a line, and what is not UTF-8."""
+"""What DataLad or git-annex accepts in no name: a backslash, a line feed, and bytes that are not UTF-8."""
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")
 """Entries of a DataLad dataset that stay when the rest of its folder is replaced; its repository is moved last."""
@@ -146,7 +147,7 @@ def set_dataset_aside(folder: Path) -> None:
 
 
 def take_dataset_back(folder: Path) -> None:
-    """Move a repository that was set aside into the folder that has replaced its own; nothing without one."""
+    """Move a repository that was set aside into the folder that replaced its own; do nothing if there is none."""
     before = aside(folder)
     if not os.path.lexists(before):
         return
@@ -161,12 +162,12 @@ def take_dataset_back(folder: Path) -> None:
 
 
 def aside(folder: Path) -> Path:
-    """The hidden name of a folder whose repository is to be moved into another."""
+    """The hidden name of a folder whose repository will be moved into another folder."""
     return folder.with_name(f".{folder.name}.aside")
 
 
 def manifest_of(folder: Path) -> Manifest:
-    """Sizes and checksums of the files below a folder in order of name."""
+    """Sizes and checksums of the files below a folder, in order of name."""
     manifest: Manifest = {}
     for entry in entries_below(folder):
         name = str(entry.path)
@@ -181,7 +182,7 @@ def manifest_of(folder: Path) -> Manifest:
 def first_missing(manifest: Manifest, folder: Path) -> str:
     """The first file of a manifest that is missing or has another size; empty if there is none.
 
-    Only sizes are compared: that recognises a file cut short, and is cheap enough for every start.
+    Only sizes are compared: this detects a file cut short, and is cheap enough for every start.
     """
     for name, (size_bytes, content) in manifest.items():
         try:
@@ -194,7 +195,7 @@ def first_missing(manifest: Manifest, folder: Path) -> str:
 
 
 def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> None:
-    """Raise :class:`TierError` if a participant does not fit on the tier, by bytes or by files."""
+    """Raise :class:`TierError` if a participant does not fit on the tier, in bytes or in files."""
     if needed_bytes > tier.free_bytes():
         raise full(tier, needed_bytes, needed_files, "has too little room")
     if (needed_files or 0) > tier.free_files():
@@ -207,7 +208,7 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
     try:
         yield
     except ToolError as error:
-        if tier.is_read_only():  # as the kernel mounts it after errors of its device
+        if tier.is_read_only():  # the kernel remounts it so after device errors
             fix = "look for errors of its device (dmesg), mount it again, and start the same command again"
             raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
         has_room = tier.free_bytes() > MARGIN_BYTES and tier.free_files() > MARGIN_FILES
@@ -219,12 +220,12 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
     except OSError as error:
         if error.errno in FULL:
             raise full(tier, needed_bytes, needed_files, f"became full ({error.strerror})") from None
-        error.filename = error.filename or str(tier.path)  # that of a call on a descriptor names no file
+        error.filename = error.filename or str(tier.path)  # errors of calls on a descriptor name no file
         raise
 
 
 def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) -> TierError:
-    """The error for a tier on which a participant has no room, or has none any more."""
+    """The error for a tier that has, or now has, no room for a participant."""
     free, needed = size(tier.free_bytes()), f"about {size(needed_bytes)}"
     free_files = tier.free_files()
     if math.isfinite(free_files):
@@ -239,7 +240,7 @@ def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) ->
 
 
 def remove_counted(scratch: Path, removal: Removal) -> None:
-    """Remove a scratch folder, and add what it held, and how long that took, to what was removed."""
+    """Remove a scratch folder, and add what it held, and how long the removal took, to ``removal``."""
     begin_s, begin_cpu_s = time.monotonic(), time.process_time()
     held = held_in(scratch)
     with suppress(OSError):  # what is left is removed with the work folder

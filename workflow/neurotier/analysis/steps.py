@@ -1,6 +1,6 @@
-"""Steps done once per run or site, and not by every participant job, measured and recorded apart.
+"""Steps done once per run or site, instead of by every participant job; measured and recorded separately.
 
-In the published runs every task validated and hashed its whole site. Here such steps are done, and appear, once.
+In the published runs every task validated and hashed its whole site. Here such steps are done once, and appear once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write_step(
     phases
         Name and cost of each of its phases.
     derivatives
-        Files that it published, as :func:`neurotier.analysis.staging.manifest_of` gives them.
+        Files that it published, as returned by :func:`neurotier.analysis.staging.manifest_of`.
     """
     rows = [{"phase": name, **usage.record()} for name, usage in phases]
     write_json(

@@ -1,7 +1,7 @@
 """Tools that run on a T1w image, and how each is called on the host and in a container.
 
-A tool takes a checked head and returns a mask; everything else (checks, brain image, sidecars) is the same for all.
-A program that writes the mask of one image needs no class: the configuration says how :class:`Program` calls it.
+A tool takes a checked head and returns a mask; everything else (checks, brain image, sidecars) is the same for all
+tools. A program that writes the mask of one image needs no class: the configuration says how :class:`Program` calls it.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from neurotier.core.settings import ProgramSettings, ToolSettings
 from neurotier.meter.tree import describe_exit, shell_code
 
 UNKNOWN = "unknown"
-"""Version of a program that does not tell it."""
+"""Version of a program that does not report one."""
 
 VERSION_BYTES = 200
 
 LOG_END_BYTES = 64 << 10
-"""Length of the end of a log in which the last line is looked for."""
+"""Length of the end of a log that is searched for its last line."""
 
 LONGEST_TMPDIR_BYTES = 75
-"""Longest path for temporary files: sockets in it, such as Python's multiprocessing makes, may have 107 bytes."""
+"""Longest path for temporary files: paths of sockets in it, as of Python's multiprocessing, may have 107 bytes."""
 
 OWN_MEMORY_MB = 100
-"""Memory of the job besides what is described."""
+"""Memory of the job in addition to the described memory."""
 
 PROGRAM = Path(__file__).with_name("brainextractor_program.py")
 
 Pair = tuple[Any, Any]
-"""An image as nibabel has it, and its mask as booleans; a tool that makes no masks has neither, and loads no library
-that could tell what they are."""
+"""An image as nibabel loads it, and its mask as booleans; a tool that makes no masks has neither, and so imports no
+library for their types."""
 
 
 class Tool:
@@ -60,7 +60,7 @@ class Tool:
     environment
         Environment variables for its command.
     cache_variable
-        Environment variable for the folder of what it compiles; empty if it compiles nothing.
+        Environment variable for the folder in which it caches compiled code; empty if it compiles nothing.
     version_command
         Command in the image that prints the version; empty if the image's labels have it.
     memory_mb
@@ -68,10 +68,10 @@ class Tool:
     threads
         Cores that a participant takes.
     work_factor
-        Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and files of the
-        tool.
+        Work space per byte of compressed input: the copy, the brain (at most as large), the mask, and the tool's own
+        files.
     content
-        What :meth:`content_key` is of.
+        Name of what :meth:`content_key` identifies.
     """
 
     name: str
@@ -84,27 +84,27 @@ class Tool:
     content = "description"
 
     def work_bytes(self, images: int, input_bytes: int) -> int:
-        """Room on the work tier for so many images of so many bytes, bytes."""
+        """Room on the work tier for ``images`` images of ``input_bytes`` in total, bytes."""
         return int(self.work_factor * input_bytes)
 
     def work_files(self, images: int) -> int | None:
-        """Files and folders that are made for them on the work tier; ``None`` if nobody knows."""
+        """Files and folders made for these images on the work tier; ``None`` if unknown."""
         return None
 
     def content_key(self) -> str:
-        """What the tool does that its options do not say; empty if they say all."""
+        """Identifies what determines the tool's work besides its options; empty if nothing does."""
         return ""
 
     def command(self, image: str, folder: str) -> list[str]:
-        """The command in the image that extracts the brain of a file into a folder."""
+        """The command in the image that extracts the brain from a file into a folder."""
         return ["true"]
 
     def read_mask(self, folder: Path, below: str, head: Any, name: str) -> Any:
-        """The mask of a head that the command has left ``below`` a trusted folder; ``None`` if it makes none."""
+        """The mask of a head that the command wrote ``below`` a trusted folder; ``None`` if the tool makes none."""
         return None
 
     def find(self) -> str:
-        """Where the tool is, as far as that is known; :class:`ToolError` if it is not installed."""
+        """Path of the tool, as far as it is known; :class:`ToolError` if it is not installed."""
         return ""
 
     def version(self) -> str:
@@ -112,15 +112,15 @@ class Tool:
         return "1"
 
     def warm_up(self) -> None:
-        """Preparation that is done once, and not by the first participant jobs at the same time."""
+        """Preparation to be done once, instead of by all the first participant jobs at the same time."""
 
     def load(self) -> None:
-        """Import what :meth:`extract` uses: a pool does so before its first child."""
+        """Import what :meth:`extract` needs: a pool calls this before it forks its first child."""
 
     def checked_head(self, image: Path, name: str) -> Any:
-        """A head that can contain a brain, checked before the tool is started; errors name it by ``name``.
+        """A head that can contain a brain, checked before the tool starts; errors call it ``name``.
 
-        A tool that makes no masks reads the file once, or the first :data:`LEAST_BYTES` of it.
+        For a tool that makes no masks, the file is just read once, or its first :data:`LEAST_BYTES`.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class Tool:
                     break
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
-        """The brain mask of a head, by the tool's command if it is not said otherwise.
+        """The brain mask of a head; by default made by the tool's command.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Tool:
         folder
             Scratch folder on the work tier, for this image alone.
         log
-            File that takes what the tool prints.
+            File for what the tool prints.
         name
             What to call the image in an error.
 
@@ -154,7 +154,7 @@ class Tool:
             Booleans on the head's grid; ``None`` from a tool that makes no masks.
         """
         is_short = len(os.fsencode(folder)) <= LONGEST_TMPDIR_BYTES
-        temporary = {"TMPDIR": str(folder)} if is_short else {}  # it is on the work tier, too
+        temporary = {"TMPDIR": str(folder)} if is_short else {}  # this, too, is on the work tier
         environment = {**os.environ, **temporary, **self.environment}
         with log.open("ab") as file, self.starting(name):
             before = file.tell()
@@ -169,7 +169,7 @@ class Tool:
 
     @contextmanager
     def starting(self, name: str) -> Iterator[None]:
-        """Say of a program that cannot be started why: it may be gone, or a script without its first line."""
+        """Explain why a program cannot be started: it may be gone, or be a script without its first line."""
         try:
             yield
         except OSError as error:
@@ -177,12 +177,12 @@ class Tool:
 
 
 class MaskTool(Tool):
-    """A tool that makes masks: it alone needs nibabel.
+    """A tool that makes masks: only these need nibabel.
 
     Attributes
     ----------
     written, of_brain
-        The file that its command writes, and whether that is the brain alone and no mask.
+        The file that its command writes, and whether that is the extracted brain instead of a mask.
     """
 
     written, of_brain = "brain_mask.nii.gz", False
@@ -202,11 +202,11 @@ class MaskTool(Tool):
 
 
 digest = once_per_version(sha256)
-"""The SHA-256 of a file of the user's."""
+"""The SHA-256 of a user's file."""
 
 
 class Program(MaskTool):
-    """A program on PATH or in an image, called for one image as the configuration says; ``bet`` is one."""
+    """A program on PATH or in an image, called for one image at a time as the configuration says, such as ``bet``."""
 
     content = "content of the command's files"
 
@@ -222,9 +222,9 @@ class Program(MaskTool):
         return [word.format(**given) for word in shlex.split(self.settings.command)]
 
     def content_key(self) -> str:
-        """The files that the command names by their full paths, such as the script of an interpreter; in eight digits.
+        """The files that the command names by full path, such as an interpreter's script, in eight digits.
 
-        When one of them changes, this is another analysis. Of one that cannot be read the program itself says so.
+        If one of them changes, this is another analysis. If one is unreadable, the program itself will report that.
         """
         digests = []
         for word in shlex.split(self.settings.command):
@@ -282,7 +282,7 @@ class BrainExtractor(MaskTool):
     find = version
 
     def warm_up(self) -> None:
-        """Compile its numba functions into the cache, or the first 25 jobs would all do so at once."""
+        """Compile its numba functions into the cache; otherwise the first 25 jobs would all do so at once."""
         from brainextractor import BrainExtractor as Extractor
 
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
@@ -312,7 +312,7 @@ class BrainExtractor(MaskTool):
 
 @dataclass(frozen=True)
 class Noop(Tool):
-    """No analysis: ``true`` or ``sleep`` per image, to measure staging and neurotier alone."""
+    """No analysis: ``true`` or ``sleep`` per image, to measure only staging and neurotier."""
 
     sleep_s: float
     name = "noop"
@@ -343,7 +343,7 @@ class Rehearsal(Tool):
         return made.peak_files + made.folders + images * sum(count for count, _ in made.results)
 
     def content_key(self) -> str:
-        """What the description says, in eight digits: when that changes, everybody is analysed again."""
+        """The description, hashed to eight digits: if it changes, everybody is analysed again."""
         return short_hash(text_of(self.profile)[0])
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> None:
@@ -351,7 +351,7 @@ class Rehearsal(Tool):
 
 
 TOOLS: Mapping[str, type[Any]] = {"brainextractor": BrainExtractor, "noop": Noop, Rehearsal.name: Rehearsal}
-"""All but programs."""
+"""All tools except programs."""
 
 
 def make_tool(settings: ToolSettings) -> Tool:
@@ -369,18 +369,18 @@ def smallest_head() -> Any:
 
     axis = np.linspace(-60, 60, 31)
     distance_mm = np.sqrt(sum(part**2 for part in np.meshgrid(axis, axis, axis, indexing="ij")))
-    data = np.asfortranarray(100.0 * (distance_mm < 40) + distance_mm / 60)  # as images from files are
+    data = np.asfortranarray(100.0 * (distance_mm < 40) + distance_mm / 60)  # in the memory order of images from files
     return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
 
 
 def failed(tool: str, code: int, said: str, name: str) -> ToolError:
-    """The error for a tool that ended with an exit code other than 0, with the last line that it printed."""
+    """The error for a tool that ended with a nonzero exit code, with the last line that it printed."""
     error = KilledError if code in KILLED else ToolError
     return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", name)
 
 
 def end_of(log: Path) -> str:
-    """The end of a job's log, or why it cannot be read, if the tool has replaced it by something else."""
+    """The end of a job's log, or why it cannot be read, if the tool has replaced it with something else."""
     try:
         return read_text(log.parent, log.name, LOG_END_BYTES, from_end=True)
     except FileNotFoundError:
@@ -396,7 +396,7 @@ def last_line(said: str) -> str:
 
 
 def results_folder(out: Path, name: str) -> Path:
-    """Where what is left of an image goes: a folder of its own beside the derivatives of others.
+    """The folder for an image's results: one of its own next to the derivatives of other images.
 
     >>> from pathlib import Path
     >>> str(results_folder(Path("out"), "NYU/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii.gz"))

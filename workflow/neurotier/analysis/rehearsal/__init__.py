@@ -1,1 +1,1 @@
-"""Rehearsals: a described pipeline's load on storage and processors, done again without the pipeline."""
+"""Rehearsals: a pipeline's load on storage and processors, replayed from a description without the pipeline."""

@@ -1,9 +1,9 @@
 """Descriptions of what a pipeline does to storage and processors, as YAML; the schema is ``rehearsal.schema.yaml``.
 
-A description may come from anybody, so it is read as data from outside: a regular file of some size, without anchors
-(of which a few lines can stand for gigabytes), and with every figure in bounds.
+A description may come from anybody, so it is read as foreign data: a regular file of limited size, without anchors (a
+few lines of which can expand to gigabytes), and with every figure within bounds.
 
-What the meter has recorded of a real run can be made one.
+A description can also be made from what the meter recorded of a real run.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ PORTIONS = 100
 """Most portions that the work is divided into."""
 
 FILES_OF_A_PORTION, SECONDS_OF_A_PORTION = 100, 0.02
-"""About what a portion has at least."""
+"""About the least that a portion has."""
 
 BLOCK_BYTES = 4096
-"""What a file system gives a file at a time, as a rule: a small file takes one block."""
+"""The unit in which file systems usually allocate space: a small file takes one block."""
 
 WHERE = "config key tool.rehearsal.profile"
 
 Pairs = tuple[tuple[int, int], ...]
-"""How many files, and bytes of each."""
+"""Pairs of a number of files, and bytes of each."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Description:
 
     @property
     def made_files(self) -> int:
-        """Files that are made in the work folder, results not counted."""
+        """Files made in the work folder, without results."""
         return sum(count for count, _ in self.files)
 
     @property
@@ -72,18 +72,18 @@ class Description:
 
     @property
     def portions(self) -> int:
-        """How many portions the work is divided into, so that files and computing take turns."""
+        """Number of portions that the work is divided into, so that files and computing alternate."""
         return max(1, min(PORTIONS, max(self.made_files // FILES_OF_A_PORTION, int(self.cpu_s / SECONDS_OF_A_PORTION))))
 
     @property
     def peak_files(self) -> int:
-        """Most files that are there at once: those that are removed go portion by portion, after others were made."""
+        """Most files at once: removed files go portion by portion, after others were made."""
         in_a_portion = -(-self.made_files // self.portions) + len(self.files)
         return min(self.made_files, self.made_files - self.removed_files + in_a_portion)
 
     @property
     def peak_bytes(self) -> int:
-        """Room that these take at most, bytes: the oldest are removed first, and any may be the largest."""
+        """Most room that these take, bytes: the oldest are removed first, and any may be the largest."""
         left, room_bytes = self.peak_files, 0
         for count, each in sorted(self.files, key=lambda pair: -pair[1]):
             room_bytes += in_blocks(((min(count, left), each),))
@@ -91,7 +91,7 @@ class Description:
         return room_bytes
 
     def scaled(self, factor: float) -> Description:
-        """The same with so many times the files, bytes and CPU time, by the same threads in as much memory."""
+        """The same with ``factor`` times the files, bytes and CPU time, by the same threads in as much memory."""
 
         files = scaled_pairs(self.files, factor)
         names = ("folders", "removed_files", "read_bytes", "read_files", "written_bytes")
@@ -103,7 +103,7 @@ class Description:
 
 
 def scaled_pairs(pairs: Pairs, factor: float) -> Pairs:
-    """So many times the files; where that is less than one, one that has their bytes.
+    """``factor`` times the files; if that is less than one file, one file with their bytes.
 
     >>> scaled_pairs(((1000, 10), (4, 80_000)), 0.01)
     ((10, 10), (1, 3200))
@@ -125,18 +125,18 @@ def in_blocks(pairs: Pairs) -> int:
 
 @cache
 def read_description(profile: str, scale: float) -> Description:
-    """A description at a scale: one that comes with neurotier by its name, or any by its path.
+    """A description at a scale: one that comes with neurotier, by name, or any other, by path.
 
     Raises
     ------
     SettingsError
-        If there is none of this name, or it cannot be read; with the figure and what is wrong with it.
+        If there is none of this name, or it is not valid; the error names the figure and its fault.
     """
     return parse(*text_of(profile)).scaled(scale)
 
 
 def text_of(profile: str) -> tuple[str, str]:
-    """The text of a description, and what to call it in an error; errors as of :func:`read_description`."""
+    """The text of a description, and what to call it in an error; errors as :func:`read_description`."""
     file = PROFILES / f"{profile}.yaml"
     if "/" in profile or profile.endswith((".yaml", ".yml")):
         file = absolute_path(profile)
@@ -153,7 +153,7 @@ def text_of(profile: str) -> tuple[str, str]:
 
 
 def parse(text: str, where: str) -> Description:
-    """A description from its text; errors name ``where``, and are as of :func:`read_description`."""
+    """A description from its text; errors name ``where``, otherwise as :func:`read_description`."""
     data = load(text, where)
     require_valid(data, read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text()), f"{where}:")
     values = {name: figure["value"] for name, figure in data["figures"].items()}
@@ -175,7 +175,7 @@ def load(text: str, where: str) -> Any:
     Raises
     ------
     SettingsError
-        If it has some, or is no YAML.
+        If it has references, or is not YAML.
     """
     import yaml
 
@@ -197,14 +197,14 @@ def written(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
     return yaml.safe_dump({"about": about, "figures": named}, sort_keys=False, allow_unicode=True, width=110)
 
 
-# Describing a real run: from what the meter has recorded of it to a description that can be rehearsed.
+# Describing a real run: from the meter's record of it to a description that can be rehearsed.
 
 RECORD_BYTES = 256 << 20
-"""Largest file that records are read from: one of a participant with very many derivatives, or very many lines."""
+"""Largest file with records: one of a participant with very many derivatives, or very many lines."""
 
 
 def describe(file: Path, phase: str | None) -> str:
-    """A description, as YAML, of a participant's record or of what ``neurotier meter --record`` has written.
+    """A description, as YAML, made from a participant's record or from the output of ``neurotier meter --record``.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def describe(file: Path, phase: str | None) -> str:
 
 
 def read_record(file: Path, where: str) -> list[Any]:
-    """The JSON values of a file, one in all or one per line.
+    """The JSON values of a file, a single one or one per line.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def read_record(file: Path, where: str) -> list[Any]:
 
 
 def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
-    """The phase that is described, with its flows under ``flows`` and its results under ``derivatives``."""
+    """The phase to describe, with its flows under ``flows`` and its results under ``derivatives``."""
     if len(values) == 1 and "phases" in values[0]:
         record, wanted = values[0], phase or "compute"
         phases = {each["phase"]: each for each in record["phases"]}
@@ -326,7 +326,7 @@ def about(record: Record, found: Record) -> str:
 
 
 def images_in(record: Record) -> int:
-    """Images that a participant has: a description is of one. An app does all at once, and is taken for one."""
+    """Images of a participant, since a description is of one. An app does all at once, which counts as one."""
     if "calls" in record or not record:
         return 1
     staged = [flow for phase in record["phases"] if phase["phase"] == "stage_in" for flow in phase["traffic"]]
@@ -334,7 +334,7 @@ def images_in(record: Record) -> int:
 
 
 def pairs_of(held: Held, images: int) -> list[list[int]]:
-    """Numbers of files and bytes of each, so that both sums are kept, for one of several images.
+    """Numbers of files and bytes of each, with both sums kept, for one of several images.
 
     >>> held = Held()
     >>> held.sizes = {0: (0, 0), 4: (6, 62)}
@@ -350,7 +350,7 @@ def pairs_of(held: Held, images: int) -> list[list[int]]:
 
 
 def bytes_of(found: Record, way: str) -> tuple[int, str]:
-    """Bytes that were read or written, and how that is known."""
+    """Bytes that were read or written, and how they are known."""
     for name, through in (("logical", "through calls"), ("device", "to and from devices alone")):
         value = found[f"{name}_{way}_bytes"]
         if value is not None:

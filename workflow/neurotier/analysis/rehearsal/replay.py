@@ -1,9 +1,9 @@
-"""Doing again what a description says: files made, read, flushed and removed, processors and memory used.
+"""Replaying a description: files are made, read, flushed and removed, processors and memory used.
 
-The work is divided into portions, in each of which files come first and computing after, as steps of a pipeline do.
-Computing goes on until this process has taken the CPU time that is described up to there, so that what reading and
-writing takes is part of it and not added to it. Bytes are counted in the same way: what this process has read and
-written by itself, such as modules of Python, is part of what is described.
+The work is divided into portions, each with files first and computing after, like the steps of a pipeline. Computing
+goes on until this process has taken the CPU time described up to there, so that the cost of reading and writing is part
+of it, not added. Bytes are counted in the same way: what this process itself reads and writes, such as Python modules,
+is part of what is described.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ BLOCK_BYTES = 64 << 10
 
 
 class Spent:
-    """What this process had spent when its last replay ended; the rest is the next one's.
+    """What this process had spent when its last replay ended; what it spends after that counts for the next one.
 
-    Each phase is a process, in which several images are done in turn.
+    Each phase is a process, in which several images may be done in turn.
     """
 
     cpu_s = 0.0
@@ -40,7 +40,7 @@ class Spent:
 
 
 def moved_bytes() -> list[int]:
-    """Bytes that this process has read and written so far, by its calls; 0 where the kernel does not count them."""
+    """Bytes that this process has read and written so far by its calls; 0 if the kernel does not count them."""
     with suppress(OSError):
         return read_io("/proc/self/io")[:2]
     return [0, 0]
@@ -54,7 +54,7 @@ def replay(description: Description, image: Path, folder: Path, results: Path) -
     description
         What to do.
     image
-        The image, which is read first.
+        The image; it is read first.
     folder
         Scratch folder for the files that are made.
     results
@@ -65,9 +65,9 @@ def replay(description: Description, image: Path, folder: Path, results: Path) -
     OSError
         If the tier is full, or loses what was written.
     """
-    # written with zeros, and so really taken: with what the process has anyway, as much as is described
+    # filled with zeros, so really allocated: together with what the process has, as much as described
     memory = bytearray(max(0, description.memory_bytes - psutil.Process().memory_info().rss))
-    os.chdir(folder)  # relative paths are found sooner: tools that make many files work in a folder, too
+    os.chdir(folder)  # relative paths are resolved faster; tools that make many files work in a folder, too
     Work(description, image, results).run()
     del memory
     Spent.cpu_s = time.process_time()
@@ -75,12 +75,12 @@ def replay(description: Description, image: Path, folder: Path, results: Path) -
 
 
 class Work:
-    """One replay, in the scratch folder as working folder; parameters as of :func:`replay`.
+    """One replay, with the scratch folder as working folder; parameters as :func:`replay`.
 
     Attributes
     ----------
     made, removed
-        Files that were made, and removed, so far; a file's number is its place in the order.
+        Files made, and removed, so far; a file's number is its place in that order.
     read, written
         Bytes of this replay so far.
     """
@@ -93,12 +93,12 @@ class Work:
         self.result_sizes = sizes(description.results)
         made_bytes = description.made_bytes + sum(self.result_sizes)
         self.surplus = max(0, description.written_bytes - made_bytes - self.written)
-        # which no file system can compress, and the same each time: outputs of all runs of a campaign are compared
+        # not compressible by any file system, and the same each time: a campaign compares the outputs of its runs
         self.filling = memoryview(hashlib.shake_128(b"rehearsal").digest(CHUNK_BYTES))
         self.buffer = memoryview(bytearray(CHUNK_BYTES))
 
     def run(self) -> None:
-        """All portions, and the results."""
+        """Do all portions, and write the results."""
         described = self.description
         for number in range(described.folders):
             os.mkdir(str(number), 0o700)
@@ -119,12 +119,12 @@ class Work:
                 self.write_file(f"{self.results}/{number:06d}.dat", size_bytes)
 
     def path(self, number: int) -> str:
-        """Where a file lies below the scratch folder: neighbours share a folder."""
+        """Path of a file below the scratch folder: neighbours share a folder."""
         folders = self.description.folders
         return f"{number * folders // self.description.made_files}/f{number}" if folders else f"f{number}"
 
     def write_file(self, path: str, size_bytes: int) -> None:
-        """Make a file; what is beyond the bytes that are described as written is left as a hole."""
+        """Make a file; whatever exceeds the described written bytes is left as a hole."""
         left = max(0, min(size_bytes, self.description.written_bytes - self.written))
         self.written += left
         with open(path, "xb", buffering=0) as file:
@@ -134,14 +134,14 @@ class Work:
                 left -= file.write(self.filling[:left])
 
     def overwrite(self, spare: int, wanted: int) -> None:
-        """Write over the same place of an open file, until so many bytes were written beyond the sizes of files."""
+        """Overwrite the same place of an open file, until so many bytes beyond the sizes of files were written."""
         while self.overwritten < wanted:
             count = os.pwrite(spare, self.filling[: wanted - self.overwritten], 0)
             self.overwritten += count
             self.written += count
 
     def read_up_to(self, wanted: int, openings: int) -> None:
-        """Read until so many bytes were read in all, by so many openings: first the image, then files in turn."""
+        """Read until ``wanted`` bytes were read in all, by ``openings`` openings: the image, then files in turn."""
         while self.opened < openings or self.read < wanted:
             left, there = max(1, openings - self.opened), self.made - self.removed
             path = self.path(self.removed + self.opened % there) if self.opened and there > 0 else self.image
@@ -149,7 +149,7 @@ class Work:
             self.opened += 1
 
     def read_file(self, path: str, wanted: int) -> None:
-        """Read so many bytes of a file; if it is shorter, the rest of the image, over and over."""
+        """Read ``wanted`` bytes of a file; if it is shorter, continue with the image, over and over."""
         end, place = self.read + wanted, 0
         with open(path, "rb", buffering=0) as file:
             size_bytes = os.fstat(file.fileno()).st_size
@@ -163,7 +163,7 @@ class Work:
             self.read_file(self.image, end - self.read)
 
     def remove(self, wanted: int) -> None:
-        """Remove files, oldest first, until so many are gone."""
+        """Remove files, oldest first, until ``wanted`` are gone."""
         while self.removed < min(wanted, self.made):
             os.unlink(self.path(self.removed))
             self.removed += 1
@@ -179,11 +179,11 @@ def sizes(pairs: Pairs) -> list[int]:
 
 
 def burn(until_s: float, threads: int) -> None:
-    """Keep processors busy until this process has taken so much CPU time, s, with so many threads."""
+    """Keep processors busy until this process has taken ``until_s`` of CPU time, s, with ``threads`` threads."""
 
     def work() -> None:
         while time.process_time() < until_s:
-            hashlib.sha256(block)  # which lets other threads of Python run
+            hashlib.sha256(block)  # releases Python's lock, so other threads run
 
     block = bytes(BLOCK_BYTES)
     if time.process_time() < until_s:
