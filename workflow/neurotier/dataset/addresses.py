@@ -2,7 +2,7 @@
 
 A dataset contains the addresses of its sub-datasets, so a stranger may have chosen them. git has transports that run
 commands (``ext::``), and ssh takes a host that begins with a hyphen for an option (``-oProxyCommand=...``). Both are
-refused here, before any of these programs gets them.
+refused here, before any of these programs sees them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HELPER = re.compile(r"[^/\s]*::")
 """Addresses with which git runs a helper program: ``NAME::ADDRESS``."""
 
 LINK = "120000"
-"""Mode of a link in git's trees."""
+"""Mode of a symbolic link in git's trees."""
 
 CANDIDATE = "datalad.get.subdataset-source-candidate-"
 SUBSTITUTE = "datalad.clone.url-substitute."
@@ -96,9 +96,9 @@ def check_own_files(folder: Path) -> None:
 
 
 def refused_candidates(folder: Path) -> str:
-    """Why addresses that ``.datalad/config`` adds for sub-datasets must not reach git; empty if they may."""
+    """Why the addresses that ``.datalad/config`` adds for sub-datasets must not reach git; empty if they may."""
     for key, values in config_of(folder, ".datalad/config").items():
-        if key.startswith(SUBSTITUTE):  # the first character divides pattern and replacement
+        if key.startswith(SUBSTITUTE):  # the first character separates pattern and replacement
             values = [value.rsplit(value[:1], 1)[-1] for value in values if value]
         if key.startswith((CANDIDATE, SUBSTITUTE)) and (reason := next(filter(None, map(refusal, values)), "")):
             return f"{reason} (.datalad/config, {one_line(key)[:80]})"
@@ -108,7 +108,7 @@ def refused_candidates(folder: Path) -> str:
 def config_of(folder: Path, name: str) -> dict[str, list[str]]:
     """Keys and values of a committed file in git's configuration format, without the files that it includes.
 
-    It is read from the commit and not from the work tree, where it could be a link.
+    It is read from the commit, not from the work tree, where it could be a link.
     """
     listed = ask_git(folder, "config", "--null", "--no-includes", "--blob", f"HEAD:{name}", "--list")
     values = defaultdict(list)

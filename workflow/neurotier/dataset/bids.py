@@ -17,7 +17,7 @@ from neurotier.core.errors import InputError
 
 EXTENSIONS = (".nii.gz", ".nii")
 LABEL = "[A-Za-z0-9+]{1,200}"
-"""Regular expression of a label, as long as names of files have room for."""
+"""Regular expression of a label, no longer than file names allow."""
 
 SITE_FOLDER = r"(?:(?!sub-)[^/]+/)*"
 """Regular expression of a site's folder in a path: ``SITE/``, or empty."""
@@ -26,7 +26,7 @@ SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+-]*
 PAIR = re.compile(rf"([a-z]+)-({LABEL})")
 
 Reasons = dict[str, str]
-"""What is left out of a dataset, or cannot be had, and why."""
+"""Parts of a dataset that are left out or unavailable, and why."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Image:
 
 
 def size_of(images: Iterable[Image]) -> int:
-    """Size of some images, bytes, as far as it is known."""
+    """Total size of some images, bytes, as far as known."""
     return sum(image.size_bytes or 0 for image in images)
 
 
@@ -104,7 +104,7 @@ def read_image(path: str, site: str) -> Image:
     Raises
     ------
     InputError
-        If the name is not BIDS, disagrees with the folders, or is of a phase or of another part that is no magnitude.
+        If the name is not BIDS, disagrees with the folders, or is of derivatives or of a part other than the magnitude.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def strip_extension(file_name: str) -> str:
 def is_bids(folder: Path) -> bool:
     """Whether a folder looks like a BIDS dataset: it has a description or participants.
 
-    Only names count, since the description may be a link whose content is not here.
+    Only names count, since the description may be a link whose content is not present.
     """
     try:
         with os.scandir(folder) as entries:
@@ -169,7 +169,7 @@ def is_bids(folder: Path) -> bool:
 
 
 def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
-    """Whether a filter selects a label; an empty filter selects all. A filter may list thousands.
+    """A function that says whether a filter selects a label; an empty filter selects all. A filter may list thousands.
 
     >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
     (True, True, False)
@@ -181,6 +181,6 @@ def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
 
 
 def plain_label(name: str, prefix: str) -> str:
-    """A label as the user or a file wrote it, to compare. BIDS runs are numbers, so that 1 and 01 are the same."""
+    """A label as written by a user or in a file name, for comparison. BIDS runs are numbers: 1 and 01 are the same."""
     bare = name.removeprefix(f"{prefix}-")
     return str(int(bare)) if prefix == "run" and bare.isdecimal() else bare

@@ -1,6 +1,6 @@
-"""Commands: git, git-annex and DataLad as they are called here: found, without questions, tried again, explained.
+"""Commands: git, git-annex and DataLad as called here: found, never asking questions, retried, errors explained.
 
-Whatever fails in them becomes an error of one line.
+Any failure of theirs becomes an error of one line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
 
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
-"""Schemes of addresses that only fetch."""
+"""Schemes of addresses that can only fetch."""
 
 NETWORK_DOWN = re.compile(
     r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
@@ -41,10 +41,10 @@ LOOK_AGAIN_S = 2.0
 """Pause before asking again for content that another process is fetching."""
 
 TOGETHER = 2000
-"""Most files that a command is given at once: Linux takes 2 MiB of arguments and environment, as a rule."""
+"""Most files per command: Linux usually allows 2 MiB of arguments and environment."""
 
 NO_ANNEX = "First run: git-annex init"
-"""What git-annex says in a repository that is not its own."""
+"""Message of git-annex in a repository that it has not initialised."""
 
 OVERRULED = {
     "annex.pre-init-command": shlex.join([sys.executable, "-I", str(Path(__file__).with_name("special_remotes.py"))]),
@@ -54,22 +54,22 @@ OVERRULED = {
     "annex.thawcontent-command": "true",
     "clone.defaultRemoteName": "origin",
 }
-"""Keys by which the repository that a dataset is cloned from could have git and git-annex run commands: to get contents
-from a path of this machine, git-annex works in that repository. The first looks at what a dataset has it start. The
-last is the name by which a clone is asked where it is from."""
+"""Keys with which the repository that a dataset is cloned from could make git and git-annex run commands: to get
+contents from a path on this machine, git-annex works in that repository. The first checks what a dataset would have it
+start. The last is the name by which a clone is asked for its source."""
 
 OF_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
-"""What git sets for its hooks and for ``git rebase --exec``: git would work in that repository and no other."""
+"""Variables that git sets for its hooks and for ``git rebase --exec``: git would work in that repository only."""
 
 KILLED = re.compile(r"exited -\d")
-"""What git-annex says of a git that was killed by a signal."""
+"""Message of git-annex about a git that was killed by a signal."""
 
 
 def prepare_environment() -> None:
     """Prepare this process and its children; to be called before DataLad is imported.
 
-    Variables set by the user stay. git-annex is installed from a wheel, next to Python. A git identity is set only
-    where there is none, since git-annex cannot record the location of a clone without one.
+    Variables set by the user are kept. git-annex is installed from a wheel, next to Python. A git identity is set only
+    if there is none, since git-annex cannot record the location of a clone without one.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def prepare_environment() -> None:
         "GIT_TERMINAL_PROMPT": "0",
         "DATALAD_LOG_LEVEL": "critical",
         "DATALAD_UI_PROGRESSBAR": "none",
-        # Whatever a dataset's own configuration asks for: only fetching, clones that share nothing with their source.
+        # Whatever a dataset's own configuration says: only fetch, and make clones that share nothing with their source.
         "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "DATALAD_CLONE_RECKLESS": "",
     }
@@ -110,28 +110,28 @@ def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
-    """Output of a git command as :func:`call_git` calls it; ``None`` if it fails."""
+    """Output of a git command called by :func:`call_git`; ``None`` if it fails."""
     done = call_git(repository, *arguments, **variables)
     return done.stdout if done.returncode == 0 else None
 
 
 def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[Record], str]:
-    """Have git-annex do a command with files of a dataset, in the repository of each.
+    """Have git-annex run a command on files of a dataset, in the repository of each file.
 
-    It is called without git, which would stand between this process and git-annex, and leave that alive if it is
-    killed; and it takes names literally, unlike git.
+    It is called directly: git in between would leave it running if git were killed. Unlike git, it takes names
+    literally.
 
     Returns
     -------
     list, str
-        What git-annex says of each file, and a line with the reasons of all failures.
+        What git-annex says about each file, and one line with the reasons of all failures.
 
     Raises
     ------
     SourceError
         If a file is in no repository, or in one without an annex, git is missing, or git-annex does not start.
     KilledError
-        If git-annex, or git which it calls, was killed.
+        If git-annex, or git, which it calls, was killed.
     """
     prepare_environment()
     below = defaultdict(list)
@@ -159,8 +159,8 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
             raise KilledError(f"git-annex {command} was killed", "git or git-annex")
         if NO_ANNEX in complaints:
             raise SourceError("its content is not there: its repository has no annex", paths[0])
-        lines = [json.loads(line) for line in out.splitlines() if line]  # an empty one comes before a complaint
-        own = [record for record in lines if "success" in record]  # others are what a special remote has to say
+        lines = [json.loads(line) for line in out.splitlines() if line]  # an empty line precedes a complaint
+        own = [record for record in lines if "success" in record]  # others are messages of a special remote
         failed = [record for record in own if not record["success"]]
         reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
         if process.returncode and not failed:
@@ -179,9 +179,9 @@ def repository_of(dataset: Path, path: str) -> Path:
 
 
 def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> None:
-    """Try an action that depends on a network, pausing twice as long after each failure.
+    """Try an action that depends on a network, doubling the pause after each failure.
 
-    While another process fetches one of the contents that it fetches, it is tried again without counting as a failure.
+    If another process is fetching some of the same contents, the action is repeated without counting this as a failure.
     """
     attempt, is_waiting = 1, False
     while True:
@@ -203,19 +203,19 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> No
 
 @contextmanager
 def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = "") -> Iterator[None]:
-    """Turn what DataLad raises, even on import, into an error of one line: all that it does is called within this.
+    """Turn whatever DataLad raises, even on import, into an error of one line; all its calls are made within this.
 
     Parameters
     ----------
     problem, where, fix
-        What is said of something that DataLad could not do, before its reason; not of a git that fails or is killed.
+        What to say, before the reason, if DataLad could not do something; not used if a git command fails or is killed.
 
     Raises
     ------
     KilledError
         If git or git-annex was killed.
     SourceError
-        If one of them, or what was asked of DataLad, failed.
+        If one of these, or DataLad itself, failed.
     """
     try:
         yield
@@ -243,9 +243,9 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
 
 
 def message_of(results: Sequence[Any], otherwise: str) -> str:
-    """The reason that DataLad's results give for a failure; ``otherwise`` if they give none.
+    """The reason for a failure in DataLad's results; ``otherwise`` if they give none.
 
-    Of a repository of another user it is with what git advises, and not that this could not be read, which follows.
+    For a repository of another user, this is git's advice on ownership, not the "could not read" that follows it.
     """
     texts = []
     for result in results:

@@ -1,7 +1,7 @@
-"""Contents: get and drop the images of a DataLad dataset, and say what their annex keys tell without having them.
+"""Contents: get and drop the images of a DataLad dataset, and read what their annex keys say about absent ones.
 
-Getting different files side by side is safe; ``datalad run`` and ``datalad save`` are never used, since in parallel
-jobs they race on the same repository (datalad#4606).
+Getting different files in parallel is safe; ``datalad run`` and ``datalad save`` are never used, since parallel jobs
+would race on the same repository (datalad#4606).
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
 """Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``, before ``--``; a name follows."""
 
 OBJECTS = "/annex/objects/"
-"""Text before the key, in links and in pointers."""
+"""Text before the key, in links and in pointer files."""
 
 ANYWHERE = ("/",)
-"""Where links may lead in a folder that the user has made."""
+"""Where links may lead in a folder that the user made."""
 
 POINTER_BYTES = 32 * 1024
-"""Largest size of a pointer, which stands for an unlocked file without its content."""
+"""Largest size of a pointer file, which stands for an unlocked file without its content."""
 
 
 class Content(NamedTuple):
-    """The content of a file of a dataset, as far as it is known without reading it.
+    """What is known about the content of a dataset's file without reading it.
 
     Attributes
     ----------
     key
         Its git-annex key, from a link or a pointer; empty for a file that is not annexed.
     size_bytes
-        Size of the content, by the key if there is one; ``None`` if unknown.
+        Size of the content, from the key if there is one; ``None`` if unknown.
     here_bytes
-        Size of the file on the dataset tier; ``None`` if the content is not there.
+        Size of the file on the dataset tier; ``None`` if the content is absent.
     version
         Changes with the content: its key, or size and time of change.
     """
@@ -55,17 +55,17 @@ class Content(NamedTuple):
 
     @property
     def is_here(self) -> bool:
-        """Whether the content is here and complete: a power cut leaves empty files behind."""
+        """Whether the content is present and complete: a power cut leaves empty files behind."""
         return self.here_bytes is not None and self.here_bytes == self.size_bytes
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the content here has another size than the key says."""
+        """Whether the content that is present has another size than the key says."""
         return bool(self.key) and self.here_bytes is not None and not self.is_here
 
 
 def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Content:
-    """The content of a file of a dataset.
+    """What is known about the content of a dataset's file.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
 
 
 def content_if_readable(dataset: Path, path: str, links_to: Sequence[str]) -> Content:
-    """The content of a file; an empty one if it must not be read: the job that needs it will say why."""
+    """The same; empty if the file must not be read: the job that needs it will report why."""
     try:
         return content_of(dataset, path, links_to)
     except InputError:
@@ -114,12 +114,12 @@ def size_in(key: str) -> int | None:
 
 
 def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
-    """Whether a file's content is here and complete, and the file no link to nothing or out of the dataset."""
+    """Whether a file's content is present and complete, and the file not a dangling link or one that leads out."""
     return content_if_readable(dataset, path, links_to).is_here
 
 
 def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, say: Say) -> int:
-    """Get the contents of files to the dataset tier, flushed to its device; how many had to be fetched.
+    """Get the contents of files to the dataset tier, flushed to its device; returns how many had to be fetched.
 
     Raises
     ------
@@ -136,13 +136,13 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     for path in missing:
         if contents[path].is_damaged:
             say(f"{path}: {contents[path].here_bytes} of {contents[path].size_bytes} bytes are here: fetched again")
-            _, said = ask_annex(dataset, "drop", [path], "--force")  # and with it the record that it is here
+            _, said = ask_annex(dataset, "drop", [path], "--force")  # also clears the record that it is here
             if content_of(dataset, path, links_to).is_damaged:
                 raise SourceError(f"its content is damaged and cannot be discarded: {said}", path)
 
     def fetch() -> None:
         wanted = [path for path in missing if not is_present(dataset, path, links_to)]
-        _, said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")  # as DataLad has it
+        _, said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")  # like DataLad
         left = [path for path in wanted if not is_present(dataset, path, links_to)]
         for path in left:
             check_known_somewhere(dataset, path, links_to)
@@ -150,7 +150,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             http = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
             # where that file is missing, git-annex cannot look up "tcp", and skips the source
             fix = "" if Path("/etc/protocols").exists() else http
-            said = said.replace(  # what it advises on a full tier, nobody can do who does not call it
+            said = said.replace(  # its advice for a full tier only helps those who call it themselves
                 " (use --force to override this check or adjust annex.diskreserve)",
                 "; free some on the dataset's tier: git-annex leaves 100 MB there",
             )
@@ -160,7 +160,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     for path in missing:
         with open_in_dataset(dataset, path, links_to) as file:
             os.fsync(file.fileno())
-        for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # which git-annex made for it
+        for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # made by git-annex for the file
             flush_folder(folder)
     return len(missing)
 
@@ -179,9 +179,9 @@ def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str]) -> 
 
 
 def drop_images(dataset: Path, paths: Sequence[str]) -> str:
-    """Drop contents from the dataset tier; why git-annex kept some, or an empty text.
+    """Drop contents from the dataset tier; returns why git-annex kept some, or an empty text.
 
-    git-annex keeps contents that it cannot find elsewhere, which costs nothing but space.
+    git-annex keeps contents of which it finds no other copy; that costs only space.
     """
     present = [path for path in paths if is_present(dataset, path)]
     if not present:

@@ -1,7 +1,7 @@
-"""The index: the T1w images of the dataset by participant, and what is left out, with the reason.
+"""The index: the dataset's T1w images by participant, and whatever is left out, with the reason.
 
 Each site's tree is listed once, without opening files or entering folders of other data types. pybids interprets the
-names but does not walk the tree, since it follows links wherever they lead. Names are then read strictly
+names but does not walk the tree, since it would follow links wherever they lead. Names are then read strictly
 (:mod:`neurotier.dataset.bids`). Contents need not be present.
 """
 
@@ -50,7 +50,7 @@ IGNORE = [
 """Folders that cannot hold T1w images."""
 
 PARTICIPANTS_BYTES = 8 << 20
-"""Most that participants.tsv may hold."""
+"""Largest participants.tsv that is read."""
 
 PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}(/|$)")
 T1W_ENDS = tuple(f"T1w{extension}" for extension in EXTENSIONS)
@@ -58,16 +58,16 @@ T1W_NAMES = tuple(f"_{end}" for end in T1W_ENDS)
 LABEL_SHOWN = 100
 
 MAY_LACK = ("site", "session", "bids_run")
-"""What an image may not have: empty, and in tables no value."""
+"""What an image may lack: an empty text here, no value in tables."""
 
 INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|bval|bvec)")
-"""Files at a dataset's root that hold for the images of everyone."""
+"""Files at a dataset's root that apply to the images of all participants."""
 
 SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
 class Index(NamedTuple):
-    """The selected images of a dataset, and the items left out with the reason, sorted by path."""
+    """The selected images of a dataset, and what was left out with the reasons, both sorted by path."""
 
     images: list[Image]
     skipped: Reasons
@@ -92,12 +92,12 @@ def index_dataset(
     suffixes
         For a BIDS App, the suffixes of the files it is given (all files if empty); ``None`` for T1w images.
     tell
-        Takes how far it is, before each site.
+        Reports progress, before each site.
 
     Raises
     ------
     InputError
-        If the dataset is not BIDS, something asked for does not exist, or nothing is left to analyse.
+        If the dataset is not BIDS, a filter names something that does not exist, or nothing is left to analyse.
     """
     skipped = {repr(path): f"cannot be reached: {reason}" for path, reason in dataset.unreachable.items()}
     images = list[Image]()
@@ -128,7 +128,7 @@ def index_dataset(
         everyone |= with_images | members.keys()
         without = sorted(members.keys() - with_images - dataset.unreachable.keys())
         skipped |= refused | {name: members[name] for name in without if is_participant(label_of(name))}
-    twins = dict[str, str]()  # BIDS forbids names that differ in case alone: on some tiers they are one
+    twins = dict[str, str]()  # BIDS forbids names that differ only in case: on some tiers they are the same
     for name in sorted({image.participant for image in images}):
         if (first := twins.setdefault(name.lower(), name)) != name:
             skipped[name] = f"differs from {first} in case alone"
@@ -143,7 +143,7 @@ def index_dataset(
     if not images:
         first_skipped = "".join(f"; skipped {item}: {reason}" for item, reason in list(skipped.items())[:1])
         raise InputError(f"holds no {kind}{first_skipped}", where)
-    if not dataset.unreachable:  # or unknown labels may belong to a site that cannot be reached
+    if not dataset.unreachable:  # otherwise unknown labels may belong to an unreachable site
         check_known("participants", "sub", settings.participants, map(label_of, everyone))
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
         check_known("runs", "run", settings.runs, (image.bids_run for image in images))
@@ -161,18 +161,18 @@ def changed_since(
     indexed: Mapping[str, Sequence[Image]],
     indexed_s: float,
 ) -> list[str]:
-    """Participants who have come into a plain folder, gone from it, or got other images since it was indexed.
+    """Participants of a plain folder who were added, removed, or given other images since it was indexed.
 
-    Nobody of a site that is gone: they fail, and say so.
+    Participants of a site that has gone are not listed: they will fail, and say so.
 
     Parameters
     ----------
     dataset, settings, suffixes
         As for :func:`index_dataset`.
     indexed
-        Participants of its index, with their images.
+        Participants in its index, with their images.
     indexed_s
-        When it was made, s since 1970. Where no folder or file of theirs is younger, nothing has changed.
+        When the index was made, s since 1970. If none of their folders and files is younger, nothing has changed.
     """
     there = {site: facts for site, facts in dataset.sites.items() if (dataset.path / site).is_dir()}
     known = [image for images in indexed.values() for image in images if image.site in there]
@@ -183,7 +183,7 @@ def changed_since(
         looked |= {PurePosixPath(file) for file in at_roots if INHERITED.fullmatch(file.name)}
 
     def is_younger(path: PurePosixPath) -> bool:
-        with suppress(OSError):  # it is gone, or leads to what is not mounted
+        with suppress(OSError):  # it is gone, or leads to something not mounted
             return (dataset.path / path).stat().st_ctime > indexed_s
         return True
 
@@ -191,7 +191,7 @@ def changed_since(
         return []
     try:
         found = index_dataset(replace(dataset, sites=there), settings, suffixes, lambda _: None).images
-    except InputError:  # nobody is left, or somebody whom the settings name is gone
+    except InputError:  # nobody is left, or a participant whom the settings name is gone
         found = [image for image in known if (dataset.path / image.path).exists()]
     before, now = ({(each.participant, each.path, each.content) for each in images} for images in (known, found))
     return sorted({name for name, *_ in before ^ now})
@@ -209,10 +209,10 @@ def index_site(
     links_to: Sequence[str] = (),
     sites: Iterable[str] = (),
 ) -> tuple[list[Image], Reasons]:
-    """Images of one site; and folders that were not entered and files that look like one but have no such name, with
-    the reason; other ``sites`` are not entered.
+    """Images of one site; and what was left out, with the reason: folders not entered, files that look like images but
+    are not named like one. Other ``sites`` are not entered.
 
-    For an app, these are all the files that it is given, sidecars included.
+    For an app, these are all the files that it is given, including sidecars.
     """
     others, above = set(sites) - {site}, f"{site}/" if site else ""
 
@@ -224,7 +224,7 @@ def index_site(
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, blobs = [], cache(blobs_of)
-    is_clone = (dataset / ".git").exists()  # whose files nobody edits
+    is_clone = (dataset / ".git").exists()  # nobody edits a clone's files
     taken = set()
 
     def looked_at(path: str) -> Content:
@@ -256,7 +256,7 @@ def index_site(
 
 
 def blobs_of(repository: Path) -> dict[str, str]:
-    """The blob that git has of each file: of one that git-annex unlocked its pointer, be its content here or not."""
+    """Git's blob of each file; for one that git-annex unlocked, of its pointer, whether or not its content is here."""
     listed = (ask_git(repository, "ls-files", "--stage", "-z") or "").split("\0")
     return {path: facts.split()[1] for facts, _, path in (line.partition("\t") for line in listed if line)}
 
@@ -280,15 +280,15 @@ def list_tree(
     Returns
     -------
     list
-        Paths below the dataset of files, and of anything else that is no folder. A link out of the dataset is among
-        them if it has a file's name, so that the job that needs it reports it.
+        Paths below the dataset of everything that is not a folder. A link out of the dataset is included if it has a
+        file's name, so that the job that needs it reports it.
     dict
         Folders that were not entered, with the reason.
     """
     files = []
     refused = {}
     seen = set()
-    pending = deque([top])  # links wait at its left, until all folders that are none are listed
+    pending = deque([top])  # links wait at the left end until all real folders are listed
     while pending:
         here = pending.pop()
         try:
@@ -310,7 +310,7 @@ def list_tree(
                     trusted, below = file_in_dataset(dataset, path, links_to)
                     is_folder = (trusted / below).is_dir()
                 except InputError as error:
-                    # its target is not examined; names of files have a dot, and those of folders in BIDS have none
+                    # its target is not examined; in BIDS, names of files have a dot, and those of folders have none
                     is_folder, why = "." not in entry.name, error.what
             if not is_folder:
                 files.append(path)
@@ -327,14 +327,14 @@ def list_tree(
 
 
 def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | None:
-    """The image that a file is, by its name; ``None`` if it is not among those that are asked for.
+    """The image at a path, judging by its name; ``None`` if it is not one of those to index.
 
-    Participant and session of an app's file are those of its folders, the run that of its name if it has one.
+    For an app's file, participant and session are those of its folders; the run is that in its name, if any.
 
     Raises
     ------
     InputError
-        If it looks like one, and its name is not BIDS or not safe.
+        If it looks like one, but its name is not BIDS or not safe.
     """
     subject, *rest = PurePosixPath(path).relative_to(site).parts
     if suffixes is None:
@@ -351,7 +351,7 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
 
 
 def is_t1w(path: str) -> bool:
-    """Whether pybids takes a path for a T1w image's."""
+    """Whether pybids takes a path for that of a T1w image."""
     from bids.layout import parse_file_entities
 
     parsed = parse_file_entities(f"/{path}", config=["bids"])
@@ -370,9 +370,10 @@ def kind_of_file(suffixes: Sequence[str] | None) -> str:
 
 
 def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str, skipped: Reasons) -> Reasons:
-    """All participants that a site has folders of or lists in its participants.tsv: folder to why one is left out.
+    """All participants for whom a site has a folder or a line in participants.tsv: folder to why it is left out.
 
-    That is for those without an image, a file of a ``kind``. A participants.tsv that cannot be read is ``skipped``.
+    The reason is for those without an image, a file of ``kind``. An unreadable participants.tsv is added to
+    ``skipped``.
     """
     prefix = f"{site}/" if site else ""
     table = f"{prefix}participants.tsv"
@@ -411,17 +412,17 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
 def chosen(
     images: Sequence[Image], sessions: Sequence[str | int], runs: Sequence[str | int], of_none: bool
 ) -> list[Image]:
-    """Those images that filters of sessions and runs select.
+    """The images that the filters for sessions and runs select.
 
     Parameters
     ----------
     images
-        Of one or more participants.
+        Images of one or more participants.
     sessions, runs
-        Labels; none select all.
+        Labels; an empty filter selects all.
     of_none
-        Whether files of no session or no run belong to those of each, as an app takes them, such as sidecars and field
-        maps. They are kept of participants who have a file of what is asked for.
+        Whether files without a session or run, such as sidecars and field maps, go with every one of them, as apps
+        expect. They are kept for participants who have at least one selected file.
     """
     is_session, is_run = selector(sessions, "ses"), selector(runs, "run")
     named = [image for image in images if is_session(image.session) and is_run(image.bids_run)]

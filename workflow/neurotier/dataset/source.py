@@ -1,8 +1,8 @@
-"""The source of the dataset: cloned by DataLad, with its sites installed; and clones that a power cut has damaged.
+"""The source of the dataset: cloned by DataLad, with its sites installed; and clones damaged by a power cut.
 
-A clone is named after source and version: results folders that use the same ones share it, and no run changes the data
-of another. Sites are the sub-datasets that hold participants. One that cannot be installed is reported with the reason,
-and the others are analysed all the same.
+A clone is named after source and version: results folders with the same ones share it, and no run changes another's
+data. Sites are the sub-datasets that hold participants. If one cannot be installed, that is reported with the reason,
+and the others are analysed nevertheless.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Dataset:
         Path of each installed sub-dataset below ``path`` to its facts (``url``, ``version``); the single key
         ``""`` if the dataset itself holds the participants.
     unreachable
-        Sub-datasets of the selection that could not be installed, or sites that are links out of it, with the reason.
+        Selected sub-datasets that could not be installed, or sites that are links out of the dataset, with the reason.
     """
 
     source: str
@@ -68,7 +68,7 @@ class Dataset:
 
 
 def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> Dataset:
-    """Clone the dataset, unless there is a clone already, and install the selected sites.
+    """Clone the dataset, unless a clone exists already, and install the selected sites.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
     datasets
         Folder of clones on the dataset tier.
     say
-        Takes one line per step, for the user.
+        Prints one line per step, for the user.
 
     Raises
     ------
     SourceError
         If the source is missing or cannot be reached.
     InputError
-        If it is no dataset, or a site does not exist.
+        If it is not a dataset, or a site does not exist.
     """
     if is_address(source):
         if reason := refusal(source):
@@ -125,7 +125,7 @@ def is_address(source: str) -> bool:
 
 
 def named_source(source: str) -> str:
-    """A source as a parameter of a rule, which Snakemake keeps: other credentials are another source, but not told.
+    """A source as a rule's parameter, which Snakemake records: other credentials make another, but are not shown.
 
     >>> named_source("https://x.org/a"), named_source("https://me:secret@x.org/a")
     ('https://x.org/a', 'https://x.org/a (with credentials 1f5322f1)')
@@ -135,7 +135,7 @@ def named_source(source: str) -> str:
 
 
 def local_folder(source: str) -> Path:
-    """A local source as an absolute path: what a relative one means depends on the working folder.
+    """A local source as an absolute path: the meaning of a relative one depends on the working folder.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def clone(source: str, folder: Path, version: str | None, where: str) -> None:
 def check_out(repository: Path, version: str, where: str) -> None:
     """Check a branch, tag or commit out.
 
-    git is given the hash of the commit, so that it never takes a version for an option.
+    git is given the commit's hash, so that it never takes a version for an option.
     """
     # a branch that exists only at the source is known here as a branch of the remote
     names = [] if version.startswith("-") else [version, f"refs/remotes/origin/{version}"]
@@ -181,9 +181,9 @@ def check_out(repository: Path, version: str, where: str) -> None:
 
 
 def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
-    """Sites of a plain folder, each with why it is not read, if so: itself (``""``) if it holds participants, else its
-    sub-folders that do. What may not be read may be one, as may a link to what is not mounted, unless it has a file's
-    name.
+    """Sites of a plain folder, each with the reason why it is not read, if any: the folder itself (``""``) if it holds
+    participants, else its sub-folders that do. An unreadable folder may be a site, and so may a link to something not
+    mounted, unless it has a file's name.
     """
     sites = {}
     for path in () if is_bids(folder) else sorted(folder.iterdir()):
@@ -199,7 +199,7 @@ def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
 
 
 def check_tier(dataset: Dataset, tier: Tier) -> None:
-    """A plain folder is read in place, so it must be on the dataset tier, or measurements would name the wrong tier.
+    """Check that a plain folder, read in place, is on the dataset tier: else measurements would name the wrong tier.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def require_sites(dataset: Dataset) -> None:
     Raises
     ------
     SourceError
-        With the sites that are not, and why.
+        Naming the sites that are not, and why.
     """
     if dataset.unreachable:
         named = "; ".join(f"{path!r}: {reason}" for path, reason in dataset.unreachable.items())
@@ -256,7 +256,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     SourceError
         If no site could be installed.
     InputError
-        If a site asked for does not exist, or there is none.
+        If a requested site does not exist, or there is no site.
     """
     from datalad.api import subdatasets
 
@@ -267,7 +267,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
     is_wanted = selector(settings.participants, "sub")
-    # Where each participant is a sub-dataset, they belong to the one site that is the dataset itself.
+    # If each participant is a sub-dataset, they belong to one site, the dataset itself.
     people = [path for path in recorded if path.startswith("sub-") and is_wanted(path.partition("/")[0])]
     wanted = [site for site in sites if site] + (people if "" in sites else [])
     missing = [path for path in wanted if commit(folder / path) != recorded[path] or fault_of(folder / path)]
@@ -285,7 +285,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
 
 
 def reached(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:
-    """Those sites that can be reached; of what cannot, it is said why.
+    """The sites that can be reached; for the others, tell the user why not.
 
     Raises
     ------
@@ -301,10 +301,10 @@ def reached(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:
 
 
 def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSettings, say: Say) -> Reasons:
-    """Install sub-datasets, with retries; those that could not be installed, with the reason.
+    """Install sub-datasets, with retries; returns those that could not be installed, with the reason.
 
-    All are tried before any is retried, so that the pauses are spent once and not for each site that is down.
-    Remains of an interrupted installation are removed first, and no contents are fetched.
+    All are tried before any is retried, so that the pauses are spent once and not for each site that is down. Leftovers
+    of an interrupted installation are removed first; no contents are fetched.
     """
     from datalad.api import get
 
@@ -358,7 +358,7 @@ def refused(clone: Path) -> str:
 
 
 def starting(clone: Path) -> str:
-    """The program that git-annex was to start in a clone, or that it starts in one made before that was refused."""
+    """The program that git-annex would have started in a clone, or starts in a clone that predates this check."""
     keys, others = rf"^{NOTE}$|^remote\..*\.annex-externaltype$", f"!^({'|'.join(OF_DATALAD)})$"
     found = ask_git(clone, "config", "--local", "--null", "--get-regexp", keys, others) or ""
     return one_line(found.partition("\n")[2].partition("\0")[0])[:200]
@@ -372,12 +372,12 @@ def clear(folder: Path, path: str, say: Say) -> None:
 
 
 def is_installed(folder: Path, site: str) -> bool:
-    """Whether a site is completely installed: another process may be at it."""
+    """Whether a site is completely installed: another process may just be installing it."""
     return (folder / site / ".git").exists() and (not site or mark_of(folder, site).exists())
 
 
 def mark_of(folder: Path, path: str) -> Path:
-    """The marker of a complete sub-dataset, in the git folder, which a dataset cannot bring files into."""
+    """The marker of a complete sub-dataset, in the git folder, where a dataset cannot place files."""
     return folder / ".git" / "neurotier" / quote(path, safe="")
 
 
@@ -394,13 +394,13 @@ def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
 
 
 def commit(folder: Path, name: str = "HEAD") -> str:
-    """The commit that a repository is at, or has by a name; empty if there is no repository, or no such commit."""
+    """The commit that a repository is at, or that a name stands for; empty if there is no repository or commit."""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     return (ask_git(folder, *words) or "").strip()
 
 
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
-    """The sites that the configuration names, by path or last folder name; all if it names none.
+    """The sites that the configuration names, by path or by last folder name; all if it names none.
 
     >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr"), choose_sites(["."], ["", "inputs/x"], "corr")
     (['sites/NYU'], [''])
@@ -430,8 +430,8 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
 def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     """A URI of a site that does not depend on the location of the clone, and its commit.
 
-    It is its address, if that is public; else it is made of the DataLad identifier. User name and token stay out of it:
-    derivatives are published with it.
+    The URI is the site's address, if that is public; otherwise it is made from the DataLad identifier. User name and
+    token are removed: the URI is published with the derivatives.
     """
     address = f"https://datasets.datalad.org/{source[3:]}" if source.startswith("///") else source
     if site:
@@ -455,9 +455,9 @@ NOT_WHOLE = "its recorded commit is not there, or git or git-annex was ended whi
 
 
 def is_whole(repository: Path) -> bool:
-    """Whether a clone that was just made has all that its source has: neither git nor DataLad fails if Ctrl-C ends git.
+    """Whether a new clone has all that its source has: if Ctrl-C ends git, neither git nor DataLad reports that.
 
-    What is checked out is that of the commit, and git-annex's own branch has every file of the source's.
+    The checked-out files must be those of the commit, and git-annex's own branch must have every file of the source's.
     """
     branches = "refs/remotes/origin/git-annex", "refs/heads/git-annex"
     has_annex = ask_git(repository, "rev-parse", "--verify", "-q", branches[0]) is not None
@@ -483,13 +483,13 @@ def fault_of(repository: Path) -> str:
 
 
 def looks_broken(repository: Path) -> bool:
-    """Whether git finds refs, objects or an index unusable, also git-annex's own, or its annex has lost its name."""
+    """Whether git finds refs, objects or an index unusable, including git-annex's, or the annex has lost its name."""
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
     if git_folder is None or not commit(repository):
         return True
     annex = Path(git_folder.strip(), "annex")
     for file in (annex / "journal").glob("*"):
-        with suppress(FileNotFoundError):  # an empty one, as a power cut leaves, hides what git-annex's branch says
+        with suppress(FileNotFoundError):  # an empty one, left by a power cut, hides what git-annex's branch says
             if file.stat().st_size == 0:
                 file.unlink()
     has_branch = commit(repository, "refs/heads/git-annex") != ""
@@ -498,14 +498,14 @@ def looks_broken(repository: Path) -> bool:
     return (
         has_branch != has_name
         or objects is None
-        or " missing" in objects  # as git says of one that is there and cannot be read
+        or " missing" in objects  # git says so of an object that exists but cannot be read
         or ask_git(repository, "fsck", "--connectivity-only", "--no-dangling", "--no-reflogs", "--no-progress") is None
         or ask_git(repository, "ls-files", GIT_INDEX_FILE=str(annex / "index")) is None
     )
 
 
 def set_aside(folder: Path, clone: Path, say: Say) -> None:
-    """Make way for a new clone of a dataset, or of a site in it; contents may be nowhere else, and stay.
+    """Make way for a new clone of a dataset, or of a site in it; contents may exist nowhere else, and are kept.
 
     Parameters
     ----------
@@ -514,25 +514,25 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
     clone
         The clone.
     say
-        Takes a line that names where it lies now, if it had contents.
+        Prints a line that says where it is now, if it had contents.
     """
     if folder != clone and not any((folder / ".git" / "annex" / "objects").glob("*")):
         remove_tree(folder)
     else:
         name = "-".join((clone.name, *folder.relative_to(clone).parts))
         aside = clone.with_name(f"{name}-until-{time.strftime('%Y%m%dT%H%M%S')}")
-        shutil.move(folder, aside)  # an overlay of file systems renames no folder of its lower ones
+        shutil.move(folder, aside)  # an overlay file system cannot rename a folder of its lower layers
         say(f"{folder} is now {aside}; remove that if nothing in it is needed")
     if folder != clone:
-        folder.mkdir()  # an empty folder stands for a sub-dataset that is not installed
+        folder.mkdir()  # a sub-dataset that is not installed is an empty folder
 
 
 def renew_clone(places: Places, say: Say) -> None:
-    """Set aside the indexed clone, or the sites in it, if git cannot use them any more, and forget unreachable sites.
+    """Set aside the indexed clone, or sites in it, if git can no longer use them, and forget unreachable sites.
 
-    The jobs that need them clone them again; without its record, Snakemake has the clone completed. To be called at the
-    start of a run, before Snakemake decides what to do, and while no other run works on the results. Plain folders and
-    anything else of the user's is never touched.
+    The jobs that need them clone them again; without its record, Snakemake has the clone completed. Call this at the
+    start of a run, before Snakemake decides what to do, while no other run works on the results. Plain folders and
+    other things of the user's are never touched.
     """
     data = read_if_whole(places.dataset_facts)
     clone = Path(data.get("path", ""))
@@ -547,7 +547,7 @@ def renew_clone(places: Places, say: Say) -> None:
 
 
 def set_aside_if_broken(folder: Path, clone: Path, say: Say) -> None:
-    """Make way for a new clone, as :func:`set_aside`, where git or git-annex cannot or must not work in this one."""
+    """Make way for a new clone (:func:`set_aside`) if git or git-annex cannot or must not work in this one."""
     if why := fault_of(folder):
         say(f"{folder} {why}, and is cloned again")
         set_aside(folder, clone, say)

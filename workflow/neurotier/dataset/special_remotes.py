@@ -1,10 +1,11 @@
-"""What git-annex is given to run before it makes a repository its own (``annex.pre-init-command``): it takes away what
-would have it start a program that the dataset names, and notes it, so that the clone is refused.
+"""Run by git-annex before it initialises a repository (``annex.pre-init-command``): it removes whatever would make
+git-annex start a program that the dataset names, and notes it, so that the clone is refused.
 
 A dataset's ``git-annex`` branch may ask for special remotes to be enabled in every clone. For one of type ``external``,
-git-annex starts ``git-annex-remote-NAME``: any from PATH, and with a slash in its name a file of the dataset itself.
+git-annex starts ``git-annex-remote-NAME``: any program on PATH or, with a slash in its name, a file of the dataset
+itself.
 
-It is run as a file by itself, and so imports nothing of neurotier.
+This file is run as a script by itself, so it imports nothing of neurotier.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ FETCHING = ("S3", "directory", "external", "git", "git-lfs", "httpalso", "rsync"
 """Types of special remotes that start at most git, rsync and ssh, and gpg if there is ``encryption=``."""
 
 NOTE = "neurotier.refused"
-"""Key of a clone's own configuration for what was found."""
+"""Key in a clone's own configuration under which a finding is noted."""
 
 OF_DATALAD = ("datalad", "datalad-archives", "ora")
-"""External ones that are installed with DataLad."""
+"""External special remotes that are installed with DataLad."""
 
 ELSEWHERE = re.compile(r"(https?|ssh|git)://[^-]|[\w.]+@[\w.-]+:[^:]")
-"""Locations that are no folder of the dataset, which could be a repository with hooks."""
+"""Locations that cannot be a folder of the dataset, which could be a repository with hooks."""
 
 
 OPTION = re.compile(r"(//|@)(-|%2d)", re.IGNORECASE)
-"""In an address, what ssh would take for one of its options."""
+"""Part of an address that ssh would take for one of its options."""
 
 
 def refused(line: bytes) -> str:
-    """What a line of ``remote.log`` would have git-annex start; empty if it may.
+    """What a line of ``remote.log`` would make git-annex start that is not allowed; empty if there is nothing.
 
-    git-annex divides words at whatever Unicode counts as white space, and so only printable ASCII is accepted.
+    git-annex splits words at anything that Unicode counts as white space, so only printable ASCII is accepted.
 
     >>> refused(b"uuid autoenable=true externaltype=ora name=storage type=external"), refused(b"uuid type=rclone")
     ('', '')
@@ -74,9 +75,9 @@ def refused(line: bytes) -> str:
 
 
 def hooked(clone: Path) -> str:
-    """A hook of git-annex's own, which git's are not among, that it would run where a clone was made from.
+    """A hook of git-annex's own, not of git's, that would run in the repository that a clone was made from.
 
-    On this machine it works in that repository, and DataLad has it work in the one that that was cloned from, too.
+    On this machine git-annex works in that repository, and DataLad has it work in that one's own source, too.
     """
     known = [clone]
     for repository in known:
@@ -91,14 +92,14 @@ def hooked(clone: Path) -> str:
 
 
 def git(*words: str | bytes, check: bool = True) -> bytes:
-    """Output of git in the repository at hand."""
+    """Output of git in the current repository."""
     return subprocess.run(["git", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=check).stdout
 
 
 def main() -> None:
-    """Look at all branches that git-annex would merge; if there is something to refuse, remove those of the source.
+    """Check all branches that git-annex would merge; if there is something to refuse, remove those of the source.
 
-    In a repository that git-annex has worked in, nothing is removed, but it is not to begin anew there.
+    In a repository in which git-annex has worked, nothing is removed, but git-annex must not initialise it again.
     """
     if git("config", "--local", "--get", "--default", "", "annex.uuid").strip():
         sys.exit("this is about the source of a clone: git-annex has never worked there, so there are no contents")

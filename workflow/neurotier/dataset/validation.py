@@ -1,4 +1,4 @@
-"""Validation of the dataset by the BIDS validator: once per site, and only when asked for."""
+"""Validation of the dataset by the BIDS validator: once per site, and only if requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 5
 
 
 def validate(folder: Path, where: str) -> Record:
-    """Run the validator over one site. Image headers are not checked, so that the images need not be present.
+    """Run the validator on one site. Image headers are not checked, so the images need not be present.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def validate(folder: Path, where: str) -> Record:
 
 
 def say_issues(findings: Record, where: str) -> str:
-    """The findings in a line for people."""
+    """The findings in one line, for people."""
     errors, warnings = sum(findings["errors"].values()), sum(findings["warnings"].values())
     return f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"
 
 
 def check(findings: Record, where: str) -> None:
-    """Raise :class:`InputError` for a dataset with errors."""
+    """Raise :class:`InputError` if the dataset has errors."""
     if findings["errors"]:
         raise InputError(
             f"is not valid BIDS{named(findings['errors'])}",
