@@ -18,13 +18,13 @@ from neurotier.meter.tree import die_with_parent
 
 NAMES = ("apptainer", "singularity")
 OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)(?!_(CONFIGDIR|DOCKER_\w+|NOHTTPS)$)")
-"""Variables of the engine's own that it is not given: they would bind or set anything in the container."""
+"""The engine's own variables that it is not given: they could bind or set anything in the container."""
 
 MISSING = {
     127: ("the image has no command {!r}", "name an image that holds the tool"),
     126: ("{!r} in the image is not executable", "correct the image"),
 }
-"""A shell's exit codes for a program that does not exist or cannot be executed, what they mean, and what to do."""
+"""Exit codes of a shell if a program does not exist or cannot be executed: what each means, and what to do."""
 
 
 def find_engine() -> str:
@@ -51,7 +51,7 @@ LABEL_NAMES = ("org.opencontainers.image.version", "org.label-schema.version", "
 
 
 def labelled_version(text: str) -> str:
-    """The version in the labels of an image; ``unknown`` if they have none, or cannot be read.
+    """The version in an image's labels; ``unknown`` if they have none, or cannot be read.
 
     >>> labelled_version('{"Version": "1.2"}'), labelled_version("[]")
     ('1.2', 'unknown')
@@ -83,11 +83,11 @@ def explain(
     said
         What it printed.
     where
-        What it was about.
+        The image or task concerned.
     doing
-        What it was doing, as in ``complaints.yaml``.
+        What the engine was doing, a key of ``complaints.yaml``.
     problem, fix
-        What is said if that has none of it, with the last error printed.
+        What to say, with the last error printed, if nothing in that file matches.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def explain(
 
 
 def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]:
-    """Run a command that prints to a log: its exit code, and what it printed; ``options`` of :func:`subprocess.run`."""
+    """Run a command that prints to a log; its exit code and output; ``options`` go to :func:`subprocess.run`."""
     with log.open("ab") as file:
         begin = file.tell()
         options |= {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "preexec_fn": die_with_parent}
@@ -111,7 +111,7 @@ def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]
 
 
 def read_from(log: Path, begin: int) -> str:
-    """The end of what was added to a log since it was ``begin`` bytes long."""
+    """The end of what was added to a log after it was ``begin`` bytes long."""
     with log.open("rb") as file:
         file.seek(max(begin, log.stat().st_size - TEXT_BYTES))
         return file.read().decode(errors="replace")

@@ -1,16 +1,16 @@
-"""References: how the configuration names a container image, what pins it, and how it is had.
+"""References: how the configuration names a container image, what pins it, and how it is obtained.
 
 A registry reference must have a digest, since a tag could mean another image tomorrow. A file or archive is identified
 by its content, a definition file by its text and build arguments, the image of a DataLad dataset by dataset and name.
 
-A container dataset, as datalad-container makes them and ReproNim/containers is one, says in its ``.datalad/config``
-where each of its images lies: ``datalad.containers.NAME.image``. It is cloned for as long as one image is fetched, of
-which the store keeps a copy. Whoever made the dataset is a stranger: a path or a link that leads out of it is refused,
-and nothing that it would have us run is run. That is why it is read here: datalad-container runs what such a dataset
-names, and for the one key that is read it saves nothing.
+A container dataset, as made by datalad-container (ReproNim/containers is one), says in its ``.datalad/config`` where
+each of its images lies: ``datalad.containers.NAME.image``. It is cloned only while one image is fetched, of which the
+store keeps a copy. Whoever made the dataset is a stranger: a path or a link that leads out of it is refused, and
+nothing that it would have us run is run. That is why it is read here: datalad-container runs what such a dataset names,
+and would save nothing for the one key that is read.
 
 Definition files name no mirror: ``{{ MIRROR }}`` is the Debian mirror that this machine installs from, and pip and
-conda take theirs from its configuration.
+conda take theirs from the machine's configuration.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from neurotier.dataset.source import clone, commit, is_address
 REGISTRY = re.compile(r"(docker|oras|library):")
 DIGEST = re.compile(r"(@sha256:|:sha256\.)([0-9a-f]{64})$")
 ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci):(?P<path>[^:]+)")
-"""Images as Docker saves them, and as the layout of the Open Container Initiative has them: a file, or a folder."""
+"""Images as Docker saves them, a file, or in the layout of the Open Container Initiative, a file or a folder."""
 
 DATASET = re.compile(r"datalad:(?P<source>.+)#(?P<name>[A-Za-z0-9_-]+)(?P<pin>@sha256:(?P<digest>[0-9a-f]{64}))?")
 
@@ -56,13 +56,13 @@ class Reference(NamedTuple):
     Attributes
     ----------
     text
-        As the configuration has it, with paths made absolute.
+        As in the configuration, with paths made absolute.
     kind
         ``registry``, ``file``, ``definition``, ``archive`` or ``dataset``.
     path
-        Of a file, definition file or archive.
+        Path of a file, definition file or archive.
     source, name_there, digest
-        The DataLad source that has the image, its name there, and the digest that it must have, if one is given.
+        The DataLad source that has the image, its name there, and its required digest, if given.
     """
 
     text: str
@@ -80,7 +80,7 @@ def read_reference(text: str, where: str) -> Reference:
     ------
     SettingsError
         If a registry's image is not pinned, a file does not exist or is neither an image nor a definition, or the
-        source of a dataset is a local folder and no dataset, or no address that git may be given.
+        source of a dataset is a local folder without one, or an address that git must not be given.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def read_reference(text: str, where: str) -> Reference:
 
 
 def short_name(text: str) -> str:
-    """What to call the image of a reference, also in the name of a file.
+    """What to call the image of a reference, also in file names.
 
     >>> short_name("docker://bids/example:1.0@sha256:" + 64 * "0"), short_name("datalad:///repronim/containers#bids-mriqc")
     ('example', 'bids-mriqc')
@@ -163,11 +163,11 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Say) -
     image
         The image.
     target
-        The file to make; the clone lies beside it meanwhile.
+        The file to make; the temporary clone lies next to it.
     settings
         Section ``dataset`` of the configuration, which says how often a source is tried.
     say
-        Takes one line per step, for the user.
+        Prints one line per step, for the user.
 
     Returns
     -------
@@ -200,12 +200,12 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Say) -
 
 
 def path_of(dataset: Path, name: str, where: str) -> str:
-    """Path of an image below its dataset, as that says it.
+    """Path of an image below its dataset, as the dataset gives it.
 
     Raises
     ------
     SourceError
-        If the dataset has no image of this name, or the path is that of no file in it.
+        If the dataset has no image of this name, or the path is not that of a file in it.
     """
     try:
         check_own_files(dataset)
@@ -235,14 +235,14 @@ def path_of(dataset: Path, name: str, where: str) -> str:
 
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 BASE = "BASE"
-"""Build argument that may name another definition file, from which the base image is made first."""
+"""Build argument that may name another definition file, from which the base image is built first."""
 
 QUICK = ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]
 """zstd takes 5 s where gzip takes 85 s, for 1.1 times the size."""
 
 
 def section(definition: str, name: str) -> list[str]:
-    """The lines of all sections of a name in the text of a definition file, but for empty ones.
+    """The lines of all sections with a name in the text of a definition file, without empty ones.
 
     >>> section("%files\\n  a.txt /opt\\n\\n%post\\n  true", "files")
     ['a.txt /opt']
@@ -252,7 +252,7 @@ def section(definition: str, name: str) -> list[str]:
 
 
 def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Values of the build arguments that a definition file uses: as given, its defaults, or those of this machine.
+    """Values of the build arguments that a definition file uses: given, its defaults, or this machine's.
 
     Raises
     ------
@@ -275,7 +275,7 @@ def build_arguments(definition: Path, given: Mapping[str, str]) -> dict[str, str
 
 
 def mirror() -> str:
-    """The Debian mirror by the configuration of this machine; empty if it has none."""
+    """The Debian mirror in this machine's configuration; empty if there is none."""
     if shutil.which("apt-get") is None:
         return ""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
@@ -284,25 +284,25 @@ def mirror() -> str:
 
 
 LARGE_BYTES = 1_000_000
-"""Size of files that no start reads as a whole."""
+"""Files from this size on are not read as a whole at each start."""
 
 HEADER_BYTES = 1 << 16
 """Where an image file has its identifier, and when it was built: the header of SIF, the superblock of squashfs."""
 
 
 def version_of(file: Path) -> str:
-    """What tells that a large file is another one."""
+    """What changes when a large file is replaced or edited."""
     facts = file.stat()
     return f"{facts.st_size} {facts.st_mtime_ns}"
 
 
 def content_of(text: str, given: Mapping[str, str]) -> str:
-    """What determines the image of a reference: when it changes, the image is obtained again.
+    """What determines the image of a reference: if it changes, the image is obtained again.
 
-    Of a definition file that is its text, the files that it copies, the arguments except the mirror, and all that of
-    its base, if that is another one. Only files that ``%files`` names relative to the definition count, not folders: to
-    read them would take every start as long as they are large, and what lies in them beside the code, such as results,
-    would have everyone analysed again.
+    For a definition file, that is its text, the files that it copies, the arguments except the mirror, and the same of
+    its base, if that is another definition. Only files that ``%files`` names relative to the definition count, not
+    folders: reading those would slow every start down, and anything else in them, such as results, would have everyone
+    analysed again.
 
     Parameters
     ----------
@@ -338,22 +338,22 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
 def make_image(
     engine: str, reference: Reference, arguments: Mapping[str, str], target: Path, log: Path, say: Say
 ) -> None:
-    """Build, convert or pull an image file, with the engine's temporary files beside it.
+    """Build, convert or pull an image file, with the engine's temporary files next to it.
 
     Raises
     ------
     ContainerError, SourceError
-        With what the engine says of it; a :class:`SourceError` if the image cannot be pulled.
+        With what the engine says about it; a :class:`SourceError` if the image cannot be pulled.
     """
     doing, words, folder = f"pulling {reference.text}", ["pull"], ROOT
     if reference.kind == "archive":
         doing, words = f"converting {reference.text}", ["build", *QUICK]
     elif reference.kind == "definition":
-        doing, folder = f"building {reference.path.name}", reference.path.parent  # whose files it copies
+        doing, folder = f"building {reference.path.name}", reference.path.parent  # it copies files from there
         given = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
         words = ["build", "--fakeroot", *QUICK, *given]
     say(f"{doing} (some minutes, once)")
-    text = re.sub(r":[^/:@]+(?=@sha256:)", "", reference.text)  # the engine refuses a tag beside a digest
+    text = re.sub(r":[^/:@]+(?=@sha256:)", "", reference.text)  # the engine refuses a tag next to a digest
     command = [engine, *words, str(target), text]
     environment = clean_environment()
     for prefix in ("APPTAINER", "SINGULARITY"):

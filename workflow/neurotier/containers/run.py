@@ -1,11 +1,11 @@
 """A command in a container that sees only what it is given, with the start of the container timed apart from its work.
 
 A few lines of shell run in the container before the command. They report that the container has started, wait for
-permission to go on, and then watch the pipe through which that came. If the job at the other end dies, even by SIGKILL,
-the command and with it the container is killed; the engine alone would leave it running. As a command can kill
-processes that it sees, there is a second guard that it does not see: a copy of the job (:func:`guarded`).
+permission to go on, and then watch the pipe through which it came. If the job at the other end dies, even by SIGKILL,
+they kill the command, and the container with it; the engine alone would leave it running. Since a command can kill
+processes that it sees, there is a second guard that it does not see: a fork of the job (:func:`guarded`).
 
-Pipes, environment and script lie in a folder which the command can read but not write.
+Pipes, environment and script are in a folder that the command can read but not write.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from neurotier.meter.tree import die_with_parent, shell_code
 from neurotier.meter.usage import Usage
 
 WORK = "/work"
-"""The work folder as the tool sees it, whatever the tier; temporary files and its home are below it."""
+"""The work folder as the tool sees it, on every tier; it contains the tool's temporary files and its home."""
 
 STATE = "/.neurotier"
 """Folder in the container with pipes, environment and script, read-only."""
@@ -66,11 +66,11 @@ exec "$@" 9<&-
 immediate while the job is alive, and never happens if it has been killed meanwhile; hence the time limit of 30 s."""
 
 ALWAYS_PASSED = re.compile(r"TERM$|(https?|no|all|ftp)_proxy$", re.IGNORECASE)
-"""Variables that engines pass on in spite of ``--cleanenv``; the address of a proxy may contain a password."""
+"""Variables that engines pass on in spite of ``--cleanenv``; a proxy's address may contain a password."""
 
 CALLS = ["mount", "fsopen", "fspick", "open_tree", "move_mount", "mount_setattr", "keyctl", "add_key", "request_key"]
-"""System calls refused to a container of root's. In a user namespace of its own it could mount the control group of its
-job and write there, and keyrings know of no container: root's are its own."""
+"""System calls refused to a container of root's. In a user namespace of its own it could mount its job's control group
+and write there; and keyrings are not confined to containers: root's would be its own."""
 
 PIPE_BYTES = 1 << 16
 """Capacity of a pipe."""
@@ -79,18 +79,18 @@ PATIENCE_S = 600.0
 """How long a container may take to start; from images on slow tiers it has taken minutes."""
 
 TURN_S = 0.1
-"""How often it is looked whether one that is starting has ended instead."""
+"""How often to check whether a container that is starting has ended instead."""
 
 
 class Bind(NamedTuple):
-    """A file or folder of the host, and where the container sees it."""
+    """A file or folder of the host, and its path in the container."""
 
     host: Path
     inside: str
     writable: bool = False
 
     def word(self) -> str:
-        """The bind as a word of the engine's command line.
+        """The bind as an argument of the engine.
 
         >>> Bind(Path("/data"), "/in").word()
         '/data:/in:ro'
@@ -116,7 +116,7 @@ class Container:
     scratch
         The only writable folder besides writable binds; on the work tier.
     binds
-        What else the command sees.
+        Other files and folders that the command sees.
     """
 
     engine: str
@@ -135,7 +135,7 @@ class Container:
         state
             Folder with pipes, environment and script.
         token
-            Marks the processes of this container. They are also marked with the run, by which the next run finds them
+            Marks the processes of this container. They are also marked with the run, so that the next run finds them
             after a crash.
         """
         binds = [*self.binds, *further_binds(self.settings.binds), Bind(self.scratch, WORK, writable=True)]
@@ -160,7 +160,7 @@ class Container:
         Raises
         ------
         ContainerError
-            If an earlier container has replaced one of them by a link, which the engine would follow, or by a file.
+            If an earlier container replaced one of them by a link, which the engine would follow, or by a file.
         """
         self.scratch.mkdir(parents=True, exist_ok=True)
         for folder in (self.scratch / "tmp", self.scratch / "home"):
@@ -200,7 +200,7 @@ class Container:
         command
             Words; the first is a program of the image.
         log
-            File that takes both output streams.
+            File for both output streams.
         held
             Called when the container has started, before the command starts.
         program
@@ -234,7 +234,7 @@ class Container:
                 stdout=file,
                 stderr=file,
                 preexec_fn=die_with_parent,
-                start_new_session=True,  # or it could put commands into the terminal (TIOCSTI)
+                start_new_session=True,  # otherwise it could put commands into the terminal (TIOCSTI)
             )
             with guarded(token, process):
                 if not wait_for(said, process):
@@ -251,7 +251,7 @@ class Container:
                 held()
                 go.write(b"go\n")
                 code = shell_code(process.wait())
-            # what was written, if anything was, may be anything
+            # whatever was written here may be anything
             if b"missing" in (said.read(PIPE_BYTES) or b"") and code in MISSING:
                 problem, fix = MISSING[code]
                 raise ToolError(problem.format(program or command[0]), self.image.name, fix)
@@ -260,12 +260,12 @@ class Container:
 
 @contextmanager
 def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
-    """End a container, whose processes have ``token`` as their :data:`MARK`, if this is left by an exception.
+    """End a container, whose processes have ``token`` as their :data:`MARK`, if this context is left by an exception.
 
-    If this process dies meanwhile, however that happens, a copy of it does so: the guard, which the container cannot
-    see. A copy, since another Python would take longer to start than the container.
+    If this process dies meanwhile, for whatever reason, a fork of it does so: the guard, which the container cannot
+    see. A fork, since another Python would take longer to start than the container.
     """
-    with signals_wait():  # which the guard inherits: signals to end are meant for the job, and it ends after the job
+    with signals_wait():  # the guard inherits this: signals to end are meant for the job, and it must outlive the job
         guard = fork_process(functools.partial(stand_guard, token, os.getpid()))
     try:
         yield
@@ -275,15 +275,15 @@ def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
         kill_all_marked(MARK, [token])
         raise
     finally:
-        with suppress(ProcessLookupError, ChildProcessError):  # reaped already, with other children
+        with suppress(ProcessLookupError, ChildProcessError):  # already reaped with other children
             os.kill(guard, signal.SIGKILL)
             os.waitpid(guard, 0)
 
 
 def stand_guard(token: str, job: int) -> int:
-    """The guard's side: the kernel tells it by a signal that its parent, the job, has died."""
-    os.setsid()  # or the terminal's signals to a group could end it first
-    os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # or the pool would wait for the end of what the job says
+    """What the guard does: the kernel signals to it that its parent, the job, has died."""
+    os.setsid()  # otherwise the terminal's signals to a group could end it first
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # otherwise the pool would wait for the pipe from the job to close
     while os.getppid() == job:
         signal.sigwait([signal.SIGTERM])
     kill_all_marked(MARK, [token])
@@ -291,7 +291,7 @@ def stand_guard(token: str, job: int) -> int:
 
 
 def further_binds(words: list[str]) -> list[Bind]:
-    """Binds that the configuration adds, read-only, whether or not it says so as engines are told (``:ro``).
+    """Binds that the configuration adds, read-only whether or not they end with ``:ro``, as for engines.
 
     >>> [bind.word() for bind in further_binds(["/etc", "/etc:/mnt", "/etc:/mnt:ro"])]
     ['/etc:/etc:ro', '/etc:/mnt:ro', '/etc:/mnt:ro']
@@ -312,11 +312,11 @@ def further_binds(words: list[str]) -> list[Bind]:
 
 
 def kept_out(state: Path) -> list[str]:
-    """Options of the engine that keep the machine itself from a container.
+    """Options of the engine that keep a container away from the machine itself.
 
     Process 1 is the engine's own, and its environment has paths of the host. For most other files in ``/proc`` and
-    ``/sys`` the kernel asks for user 0, not for a capability: a container that root has started could write them. It is
-    left what everybody may read but not write, and may not make :data:`CALLS`.
+    ``/sys`` the kernel checks for user 0, not for a capability: a container started by root could write them. It only
+    gets those that everybody may read and nobody write, and is refused :data:`CALLS`.
 
     Parameters
     ----------
@@ -327,8 +327,8 @@ def kept_out(state: Path) -> list[str]:
     binds, options = [Bind(null, "/proc/1/environ"), Bind(nothing, "/proc/1/task")], []
     if os.geteuid() == 0:
         options = ["--no-mount", "sys", "--security", f"seccomp:{state / 'calls'}"]
-        # /sys/devices/system describes processors. Binding all of /sys would bring the control groups mounted below it,
-        # writable; so would /proc/sys the formats of programs, which the host then starts.
+        # /sys/devices/system describes processors. Binding all of /sys would include the control groups mounted below
+        # it, writable; likewise /proc/sys the binary formats, whose programs the host would then start.
         binds += [Bind(Path(place), place) for place in ("/sys/devices/system", "/proc/sys")]
         binds += [Bind(nothing, place) for place in ["/proc/sys/fs/binfmt_misc"] if os.path.exists(place)]
         with os.scandir("/proc") as entries:
@@ -341,7 +341,7 @@ def kept_out(state: Path) -> list[str]:
 
 
 def wait_for(said: FileIO, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the container reports its start; ``False`` if it ended instead, or took longer than the patience."""
+    """Wait until the container reports its start; ``False`` if it ended instead, or :data:`PATIENCE_S` are over."""
     deadline_s = time.monotonic() + PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline_s:  # in turns: kernels before 5.3 have no pidfd_open
         if wait([said.fileno()], TURN_S):

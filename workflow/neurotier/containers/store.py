@@ -1,21 +1,21 @@
 """The store: every image is obtained once, whole or not at all, and placed on the tier that the run reads it from.
 
-The store is on the results tier, so that an image that took minutes to make survives the loss of a tier at a reboot.
-The copy on the ``images`` tier is made again from the store when it is missing. Processes that need the same image wait
-for the one that makes it.
+The store is on the results tier, so that an image that took minutes to make survives the loss of a tier at a reboot. If
+the copy on the ``images`` tier is missing, it is made again from the store. Processes that need the same image wait for
+the one that makes it.
 
-What is placed is there whole or not at all, and compared with its digest once per run and host: an image that was
-altered on its tier, by a fault or by somebody, would run under the digest of the original. Markers of what a run has
-compared are kept in the results, not next to the image.
+A placed image is there whole or not at all, and its digest is verified once per run and host: an image altered on its
+tier, by a fault or by somebody, would run under the digest of the original. Markers of what a run has verified are kept
+in the results, not next to the image.
 
-Caches are folders that apps read, such as TemplateFlow's, read-only in containers. The source of one is no place of
-ours: links in it that lead out, pipes and devices are refused.
+Caches are folders that apps read, such as TemplateFlow's, read-only in containers. The source of a cache is foreign:
+links in it that lead out, pipes and devices are refused.
 
-The store has a file ``NAME-IDENTITY.json`` for each way that leads to an image or cache. Several may lead to the same
-content, such as the paths of a file that was copied or moved. What is placed is known by name and digest, and so is one
-for all of them. What nobody uses any more leaves the store, and the tiers that it was placed on, when that is asked
-for. Many results folders share a store. Each run notes there, and beside the placed images, which results folder it
-works on, whose index says what it uses; and it touches what the store notes of an image when it uses it.
+The store has a file ``NAME-IDENTITY.json`` for each reference to an image or cache. Several may lead to the same
+content, such as the paths of a file that was copied or moved. A placed copy is named by name and digest, so all of
+these share one. Unused images leave the store, and the tiers that they were placed on, on request. Many results folders
+share a store. Each run notes there, and next to the placed images, which results folder it works on, whose index says
+what it uses; and when it uses an image, it touches the store's file about that image.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ from neurotier.core.settings import ContainerSettings, DatasetSettings, Say
 from neurotier.core.tiers import says_full
 
 FORM = "folder"
-"""Ending of a placed cache, as ``sif`` and ``sandbox`` are those of images."""
+"""Suffix of a placed cache, as ``sif`` and ``sandbox`` are those of images."""
 
 DAY_S = 86_400.0
 
 USERS = "users"
-"""Folder, beside images, with a file for each results folder that uses some of them."""
+"""Folder next to images, with a file for each results folder that uses some of them."""
 
 
 def sha256(file: Path) -> str:
@@ -81,10 +81,10 @@ def sha256(file: Path) -> str:
 
 
 def placed_sha256(placed: Path, permissions: bool = True) -> str:
-    """Digest of a placed image in either form; for anything but a file or a folder a text that no digest equals.
+    """Digest of a placed image in either form; for anything but a file or folder, a text that no digest equals.
 
-    That of a folder is made of path, type, permissions, link text and content of everything below it, in order of path.
-    Without ``permissions``, as for caches, neither they nor empty folders count.
+    The digest of a folder covers path, type, permissions, link target and content of everything below it, in order of
+    path. Without ``permissions``, as for caches, permissions and empty folders do not count.
     """
     mode = placed.lstat().st_mode
     if not stat.S_ISDIR(mode):
@@ -120,11 +120,11 @@ class Shelf:
     images
         Folder on the images tier.
     say
-        Takes one line per step, for the user.
+        Prints one line per step, for the user.
     verified
-        Folder of the markers, in the results; without one, what is placed is compared each time.
+        Folder of the markers, in the results; without it, placed copies are verified each time.
     run
-        The run that compares.
+        The run that verifies.
     """
 
     kept: Path
@@ -141,20 +141,20 @@ class Shelf:
         note_use: Callable[[], None],
         permissions: bool = True,
     ) -> Path:
-        """Have something in its place, compared once per run and host; its path.
+        """Make sure that something is in its place, verified once per run and host; returns its path.
 
         Parameters
         ----------
         placed
             Its path on its tier.
         digest
-            Gives what :func:`placed_sha256` gives of it, ``None`` if that is not known; asked while no other places it.
+            Returns its expected :func:`placed_sha256`, ``None`` if unknown; called while no other process places it.
         put
-            Puts it at the path that it is given.
+            Puts it at the given path.
         note_use
-            Notes that it is used now: who prunes the store goes by that.
+            Notes that it is used now, for pruning the store.
         permissions
-            Whether the digest is also of permissions and empty folders.
+            Whether the digest covers permissions and empty folders.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class ContainerImage:
     Attributes
     ----------
     reference
-        As the configuration names it.
+        Its reference in the configuration.
     name
         Its name.
     sha256
@@ -202,7 +202,7 @@ class ContainerImage:
     size_bytes
         Its size.
     origin
-        The container dataset that it is from, with its commit, and the path there; empty if from none.
+        The container dataset that it comes from, with its commit, and the path there; empty if none.
     """
 
     reference: str
@@ -223,11 +223,11 @@ class PlacedImage:
     path
         The image on its tier.
     cache
-        Folder with what its tool compiled.
+        Folder with what the image's tool compiled.
     sha256
         Digest of the image file.
     caches
-        Folders that the app reads, by the paths of their copies.
+        Caches that the app reads, by the paths of their copies.
     """
 
     engine: str
@@ -248,9 +248,9 @@ class Store(Shelf):
     settings
         Section ``containers`` of the configuration.
     log
-        File that takes what the engine prints.
+        File for what the engine prints.
     dataset
-        Section ``dataset``: how often a container dataset is tried.
+        Section ``dataset``, for how often to try a container dataset.
     """
 
     engine: str
@@ -259,14 +259,14 @@ class Store(Shelf):
     dataset: DatasetSettings
 
     def obtain(self, text: str, where: str, placing: bool = True) -> ContainerImage:
-        """Have an image in the store and, if ``placing``, on its tier; otherwise it is compared in the store.
+        """Make sure that an image is in the store and, if ``placing``, on its tier; else it is verified in the store.
 
         Parameters
         ----------
         text
             The reference.
         where
-            The configuration key that has it.
+            The configuration key that holds it.
 
         Raises
         ------
@@ -295,11 +295,12 @@ class Store(Shelf):
         return self.images / f"{image.name}-{image.sha256[:12]}.{self.settings.form}"
 
     def cache(self, image: ContainerImage) -> Path:
-        """Folder in the store for what its tool compiled: small, and independent of where the image is placed."""
+        """Folder in the store for what the image's tool compiled: small, and independent of the image's place."""
         return self.kept / f"{image.name}-{image.sha256[:12]}.cache"
 
     def keep(self, text: str, where: str) -> Path:
-        """Have the image file in the store, or a file of the user's where it is; the path of the notes about it."""
+        """Make sure that the store has an image file, except a user's own, which stays; the path of the notes about
+        it."""
         reference = read_reference(text, where)
         content = content_of(reference.text, self.settings.build_arguments)
         kept = self.kept / f"{short_name(text)}-{short_hash(content)}.sif"
@@ -307,7 +308,7 @@ class Store(Shelf):
         with exclusive(kept):
             if notes.exists() and (kept.exists() or not is_own):
                 return notes
-            scratch = partial_of(kept)  # and with it the remains of a killed process
+            scratch = partial_of(kept)  # removed with the leftovers of a killed process
             remove_whatever(scratch)
             scratch.mkdir(parents=True)
             try:
@@ -328,9 +329,9 @@ class Store(Shelf):
         return notes
 
     def make(self, reference: Reference, where: str, target: Path) -> Record:
-        """Build, pull or fetch an image file, and say where it was found; a file of the user's needs none of that.
+        """Build, pull or fetch an image file, and return where it was found; a user's file needs none of that.
 
-        If the base of a definition file is one, too, that is obtained first.
+        If the base of a definition file is a definition file, too, that is obtained first.
         """
         if reference.kind == "dataset":
             return {"origin": fetch(reference, target, self.dataset, self.say)}
@@ -340,7 +341,7 @@ class Store(Shelf):
             base = reference.path.parent / arguments.get(BASE, "")
             if base.suffix == ".def":
                 base = self.keep(str(base), f"{where}, {BASE} of {base.name}").with_suffix(".sif")
-            if base.suffix == ".sif":  # which the engine itself cannot unpack everywhere
+            if base.suffix == ".sif":  # the engine itself cannot unpack it everywhere
                 arguments[BASE] = str(target.with_name("base"))
                 self.unpack(base, target.with_name("base"))
         if reference.kind != "file":
@@ -348,15 +349,15 @@ class Store(Shelf):
         return {}
 
     def place(self, image: ContainerImage, notes: Path | None = None) -> Path:
-        """The image on its tier: copied or unpacked there unless it is there already, and compared once per run.
+        """The image on its tier: copied or unpacked there unless it is there already, and verified once per run.
 
-        What the store has lost is obtained again. The digest of what was unpacked is kept in the store, one per place,
-        as file systems keep different attributes.
+        An image that the store has lost is obtained again. The digest of an unpacked image is kept in the store, one
+        per place, since file systems keep different attributes.
 
         Raises
         ------
         AlteredError
-            If the image in the store, or that was obtained again, is not the one of before.
+            If the image in the store, or the one obtained again, is not the earlier one.
         SettingsError, ContainerError, SourceError, TierError
             If it cannot be obtained again, or the tier has no room.
         """
@@ -364,13 +365,13 @@ class Store(Shelf):
         unpacked = self.kept / f"{target.name}-{short_hash(str(target))}.tree"
 
         def put(partial: Path) -> None:
-            stored = stored_images(self.kept, self.images)  # whose file the user may have moved, and named its new path
+            stored = stored_images(self.kept, self.images)  # the user may have moved the file, and named its new path
             known = [notes] if notes else [one.facts for one in stored if one.sha256 == image.sha256]
             source = next(filter(Path.exists, map(source_of, known)), None)
-            if not source:  # the store was emptied, or has lost its notes
+            if not source:  # the store was emptied, or lost its notes
                 source = source_of(self.keep(image.reference, image.name))
             if is_file:
-                if source.is_relative_to(self.kept):  # which nobody else writes to
+                if source.is_relative_to(self.kept):  # nobody else writes to that
                     with suppress(OSError):
                         os.link(source.resolve(), partial)
                 if not partial.exists():
@@ -388,7 +389,7 @@ class Store(Shelf):
         return self.place_once(target, digest, put, lambda: note_use(self.kept, self.images, image.sha256))
 
     def unpack(self, source: Path, target: Path) -> None:
-        """Unpack an image's file system; not by the engine, which fails where it cannot change the owner of files."""
+        """Unpack an image's file system, without the engine, which fails where it cannot change the owner of files."""
         listed = run_logged([self.engine, "sif", "list", str(source)], self.log)[1]
         partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
         if not partition:
@@ -404,7 +405,7 @@ class Store(Shelf):
 
 
 class AlteredError(ContainerError):
-    """An image is not what was obtained."""
+    """An image is not the one that was obtained."""
 
 
 def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
@@ -418,7 +419,7 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
 AGAIN = "start with --forcerun obtain_image"
 
 ATTRIBUTES_LACKING = 2
-"""Exit code of unsquashfs if all files were written, but some attribute could not be set."""
+"""Exit code of unsquashfs if all files were written, but an attribute could not be set."""
 
 
 def can_unpack() -> bool:
@@ -431,7 +432,7 @@ def can_unpack() -> bool:
 
 @dataclass(frozen=True)
 class Cache:
-    """A cache that has been looked at.
+    """A cache whose source has been examined.
 
     Attributes
     ----------
@@ -440,9 +441,9 @@ class Cache:
     source
         The folder it is copied from.
     sha256
-        Digest of its contents, by path and content of its files and links.
+        Digest of the paths and contents of its files and links.
     files, size_bytes
-        Their number, and how much they hold.
+        Number of these, and their total size.
     """
 
     name: str
@@ -453,12 +454,12 @@ class Cache:
 
 
 def look_at(name: str, source: str) -> Cache:
-    """Read a folder that is to be a cache.
+    """Examine a folder that is to be a cache.
 
     Raises
     ------
     SourceError
-        If it is not there, or empty.
+        If it is missing or empty.
     InputError
         If it holds anything but files and links that stay in it.
     """
@@ -474,12 +475,12 @@ def look_at(name: str, source: str) -> Cache:
 
 
 def place_cache(shelf: Shelf, cache: Cache) -> Path:
-    """A cache on its tier: copied there unless it is there already, and compared once per run; noted in the store.
+    """A cache on its tier: copied there unless it is there already, and verified once per run; noted in the store.
 
     Raises
     ------
     SourceError, InputError
-        If the source is gone, or is not what was looked at any more.
+        If the source is gone, or has changed since it was examined.
     TierError
         If the tier has no room.
     """
@@ -496,7 +497,7 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
             raise SourceError("has changed since it was looked at", where, fix)
 
     def note_use() -> None:
-        with suppress(OSError):  # the results tier may be full, and the cache be there all the same
+        with suppress(OSError):  # the results tier may be full, and the cache still usable
             write_json(shelf.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", vars(cache))
 
     placed = shelf.images / f"{cache.name}-{cache.sha256[:12]}.{FORM}"
@@ -507,13 +508,13 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
 
 
 def source_of(notes: Path) -> Path:
-    """The image file that notes are about: the store's own, or else the one that it was made of, which may be gone."""
+    """The image file that notes are about: the store's own, or else the file that they name, which may be gone."""
     kept = notes.with_suffix(".sif")
     return kept if kept.exists() else Path(read_json(notes)["source"])
 
 
 def note_user(folder: Path, results: Path) -> None:
-    """Note that a results folder uses images in a folder: the store, or that of placed images on a tier."""
+    """Note that a results folder uses images in a folder: the store, or the one for placed images on a tier."""
     file = folder / USERS / short_hash(str(results))
     if not file.exists():
         write_text(file, str(results))
@@ -530,15 +531,15 @@ class StoredImage(NamedTuple):
     Attributes
     ----------
     facts
-        The store's notes of it; the image lies beside them, unless it is a file of the user's.
+        The store's notes about it; the image lies next to them, unless it is a user's file.
     sha256
         Digest of the image file.
     files
-        What it takes in the store and on the images tier.
+        Its files in the store and on the images tier.
     size_bytes
         Size of the image file, if it is the store's, or of a cache.
     used_s
-        When it was used last, s since 1970.
+        When it was last used, s since 1970.
     """
 
     facts: Path
@@ -554,7 +555,7 @@ class StoredImage(NamedTuple):
 
 
 def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
-    """The images of a store, in order of name; what cannot be read is left alone.
+    """The images of a store, in order of name; unreadable notes are left alone.
 
     Parameters
     ----------
@@ -570,13 +571,13 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
             image = facts.with_suffix(".sif")
             name = f"{facts.stem.rpartition('-')[0]}-{digest[:12]}"
             placed = [images / f"{name}.{form}" for form in ("sif", "sandbox", FORM)]
-            files = [image, *kept.glob(f"{name}.*"), *placed]  # what its tool compiled, and digests of its places
+            files = [image, *kept.glob(f"{name}.*"), *placed]  # what its tool compiled, and digests of placed copies
             size_bytes = image.stat().st_size if image.exists() else int(noted["size_bytes"]) * placed[-1].exists()
             yield StoredImage(facts, digest, tuple(filter(Path.exists, files)), size_bytes, facts.stat().st_mtime)
 
 
 def note_use(kept: Path, images: Path, digest: str) -> None:
-    """Note that an image is used now: who prunes the store goes by that."""
+    """Note that an image is used now, for pruning the store."""
     for image in stored_images(kept, images):
         if image.sha256 == digest:
             with suppress(OSError):
@@ -586,24 +587,24 @@ def note_use(kept: Path, images: Path, digest: str) -> None:
 def remove_unused(
     stored: Collection[StoredImage], days: float, in_use: Collection[str]
 ) -> Iterator[tuple[StoredImage, list[Path]]]:
-    """Remove images that were not used for some days; each that was removed, with its files that went.
+    """Remove images that were not used for some days; yields each of them, with its files that were removed.
 
     Parameters
     ----------
     stored
         Images of one store.
     days
-        How long an image must not have been used, d.
+        How long an image must have been unused, d.
     in_use
-        Digests of images that stay in any case.
+        Digests of images that are always kept.
     """
     for image in stored:
         facts = image.facts
-        with exclusive(facts.with_suffix(".sif")):  # as when it is made; a run may have begun to use it
+        with exclusive(facts.with_suffix(".sif")):  # as when it is made; a run may just have begun to use it
             if image.sha256 in in_use or not facts.exists() or time.time() - facts.stat().st_mtime < days * DAY_S:
                 continue
-            remove_whatever(facts)  # first: without them the store makes the image anew
-            # what others share, such as what is placed, stays
+            remove_whatever(facts)  # first: without notes the store makes the image again
+            # files shared with others, such as placed copies, stay
             shared = {file for other in stored if other.facts.exists() for file in other.files}
             files = [file for file in image.files if file not in shared]
             for file in files:
