@@ -1,12 +1,13 @@
-"""How long at least one thread of a tree was active, between two bounds that need no luck.
+"""How long at least one thread of a tree was active, between two bounds that do not depend on luck.
 
-The kernel books each thread's time on a core and waiting, and the meter reads the books at every look and, where there
-are exit records, at every end. Between two looks the tree was active at least as long as its busiest thread, and as
-its time on cores takes on all cores; at most as long as all its threads together. The states of threads at the looks
-say where between the bounds the truth may lie. What neither tells remains open: the account calls it unexplained.
+The kernel books each thread's time on a core and waiting; the meter reads these books at every look and, where there
+are exit records, at every thread's end. Between two looks the tree was active at least as long as its busiest thread,
+and as its time on cores spread over all cores; at most as long as all its threads together. The states of threads at
+the looks say where between the bounds the truth may lie. What neither shows remains open: the account calls it
+unexplained.
 
-A thread's books lag while it runs (by a tick of the timer) or waits (until the wait is over); a thread that is found
-awake at two looks without an entry between them was awake all the time.
+A thread's books lag while it runs (by a tick of the timer) or waits (until the wait is over); a thread found awake at
+two looks without an entry in between was awake all the time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 """Steps in which ``/proc`` gives waits for storage, s."""
 
 TOLERANCE_S = 2 * TICK_S
-"""How much an entry may exceed the time there was for it."""
+"""How much an entry may exceed the time available for it."""
 
 
 class Books:
@@ -33,7 +34,7 @@ class Books:
     awake
         Whether it was running, ready to run, or waiting for storage when looked at.
     claimed_s
-        Time in which it was seen awake and that was not yet booked, s.
+        Time in which it was seen awake that was not yet booked, s.
     """
 
     __slots__ = ("active_s", "awake", "claimed_s", "runtime_s")
@@ -44,7 +45,7 @@ class Books:
 
 
 NOTHING = Books(0.0, 0.0, awake=False)
-"""What is booked for a thread that is not yet there."""
+"""The books of a thread that did not exist yet."""
 
 
 class Activity:
@@ -53,17 +54,17 @@ class Activity:
     Parameters
     ----------
     waits_booked
-        Whether the kernel books waits for storage; without that, a thread that did anything may have waited, too.
+        Whether the kernel books waits for storage; if not, a thread that did anything may have waited, too.
 
     Attributes
     ----------
     least_s, most_s
         Time for which some thread was active: at least and at most, s.
     seen_s
-        The same by the states at the looks alone, s.
+        The same judging by the states at the looks alone, s.
     misbooked
         Whether the kernel has booked a longer wait than there was time for (see
-        :class:`neurotier.meter.records.Branch`): how long threads waited for storage is then not known.
+        :class:`neurotier.meter.records.Branch`): waits for storage are then unknown.
     """
 
     misbooked = False
@@ -85,16 +86,16 @@ class Activity:
         passed_s
             Its length, s.
         alive
-            The threads that are there at its end.
+            The threads that exist at its end.
         ended
-            Those that have ended in it, whose books are complete.
+            Those that ended within it, with complete books.
         awake
             Whether any thread was awake at its end.
         """
         least_s = most_s = runtime_s = 0.0
         for thread, books in (*ended, *alive.items()):
             before = self.threads.get(thread, NOTHING)
-            if books.runtime_s < before.runtime_s:  # another thread of the same number
+            if books.runtime_s < before.runtime_s:  # another thread with the same number
                 before = NOTHING
             new_s = max(0.0, books.active_s - before.active_s)
             if before.awake and books.awake and new_s == 0:
@@ -116,7 +117,7 @@ class Activity:
         self.least_s += least_s
         self.most_s += most_s
         self.seen_s += awake_share * passed_s
-        if awake_share == 0.5:  # it woke or fell asleep in between, at any moment as likely as at another
+        if awake_share == 0.5:  # it woke or fell asleep in between, at any moment with equal likelihood
             self.turned_squared += (most_s - least_s) ** 2 / 12
         elif most_s > least_s:
             self.open_squared += (most_s - least_s) ** 2
@@ -130,9 +131,9 @@ class Activity:
         return min(passed_s, certain_s + (TICK_S if before.awake else 0.0))
 
     def bounds_s(self) -> tuple[float, float]:
-        """Least and most time that the tree was active, s, as near to each other as the looks allow.
+        """Least and most time that the tree was active, s, as close together as the looks allow.
 
-        Where bounds leave room, looks count as a sample, and the bounds are one standard error to both sides of it.
+        Where the bounds leave room, looks count as a sample, and the bounds are one standard error on both sides.
         """
         share = (self.open_awake + 0.5) / (self.open_intervals + 1)
         error_s = (self.turned_squared + share * (1 - share) * self.open_squared) ** 0.5

@@ -45,11 +45,11 @@ sampled until root has said: sysctl kernel.task_delayacct=1"""
 
 LONG = {"-t": "--tier", "-i": "--input", "-g": "--grace", "-q": "--quiet", "-h": "--help"}
 KEPT = {"--record": "record", "--phase": "phase", "--tier": "tiers", "--input": "inputs", "--grace": "grace"}
-"""Options with a value, and the attributes that have it."""
+"""Options with a value, and the attributes that hold it."""
 
 
 def main(arguments: list[str]) -> int:
-    """``neurotier meter`` with these arguments; the exit code of the process."""
+    """``neurotier meter`` with these arguments; returns the exit code of the process."""
     try:
         options = Options(arguments)
         if options.help:
@@ -105,7 +105,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Measure the command; the exit code of this process, which dies by the same signal as the command.
+    """Measure the command; returns the exit code of this process, which dies by the same signal as the command.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def run(options: Options) -> int:
         print_summary(report, usage)
     if exit_code < 0:
         die_by(-exit_code)
-    return shell_code(exit_code)  # process 1 of a name space dies by no signal of its own
+    return shell_code(exit_code)  # process 1 of a namespace ignores signals from itself
 
 
 def open_record(path: str) -> int:
@@ -153,7 +153,7 @@ def open_record(path: str) -> int:
 def append(record: int, path: str, report: dict[str, Any]) -> None:
     """Append one line in a single write, so that meters that share a file do not mix their lines.
 
-    A file system that has no room for all of it may take a part: what is said then comes with the second write.
+    A file system without room for all of it may take a part: the second write then gets the error.
     """
     import json  # here, since at the top it would delay the command
 
@@ -166,7 +166,7 @@ def append(record: int, path: str, report: dict[str, Any]) -> None:
 
 
 def watch(word: str) -> TierWatch:
-    """Watch a tier given as ``NAME=FOLDER``, or by the name it has in the configuration."""
+    """A watch of a tier given as ``NAME=FOLDER``, or by its name in the configuration."""
     from neurotier.meter.traffic import TierWatch
 
     name, given, folder = word.partition("=")

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from neurotier.meter.records import Branch, Branches
 from neurotier.meter.tree import read_proc
 
-# Generic netlink: requests with one attribute, their answers, and messages that the kernel sends. Written here
-# because the netlink library on the package index takes 0.12 s to import, three times what `neurotier meter` may cost,
-# and supports neither listening for exits nor the current layout of the records. `_socket` is what `socket` stands on:
-# importing that costs 4 ms more, a sixth of what `neurotier meter` takes to start.
-# Source: netlink(7) and Linux Documentation/userspace-api/netlink/intro.rst.
+# Generic netlink: requests with one attribute, their answers, and messages that the kernel sends. Written here because
+# the netlink library on the package index takes 0.12 s to import, three times what `neurotier meter` may cost, and
+# supports neither listening for exits nor the current layout of the records. `socket` is built on `_socket`, but
+# importing it takes 4 ms more, a sixth of the start of `neurotier meter`. Source: netlink(7) and Linux
+# Documentation/userspace-api/netlink/intro.rst.
 NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY = 16, 16, 3
 CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 1, 2
 NLM_F_REQUEST, NLM_F_ACK, NLMSG_ERROR = 1, 4, 2
@@ -39,7 +39,7 @@ def generic_socket() -> _socket.socket:
 
 
 def find_family(sock: _socket.socket) -> int:
-    """The number of taskstats among the families of messages; :class:`OSError` if the kernel does not have it."""
+    """The number of taskstats among the generic-netlink families; :class:`OSError` if the kernel does not have it."""
     reply = request(sock, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, TASKSTATS)
     return int.from_bytes(dict(attributes(reply))[CTRL_ATTR_FAMILY_ID], sys.byteorder)
 
@@ -53,7 +53,7 @@ def send(sock: _socket.socket, family: int, command: int, kind: int, value: byte
 
 
 def request(sock: _socket.socket, family: int, command: int, kind: int, value: bytes) -> bytes:
-    """Send a request and wait for its acknowledgement; the answer that came before that, empty if none did."""
+    """Send a request and wait for its acknowledgement; returns the answer that came before, empty if there was none."""
     send(sock, family, command, kind, value)
     answer = b""
     while True:
@@ -88,7 +88,7 @@ LONGEST_SILENCE_S = 0.2
 DELAY_SWITCH = "/proc/sys/kernel/task_delayacct"
 
 records_arrive: bool | None = None
-"""Whether records arrive in the name spaces of this process; ``None`` until it has been tried."""
+"""Whether records arrive in the namespaces of this process; ``None`` until this has been tried."""
 
 
 class ExitRecords:
@@ -163,7 +163,7 @@ class ExitRecords:
 
 
 def record_of(pid: int = 0) -> Branch | None:
-    """The kernel's account of a process's main thread so far, by default this one's; ``None`` where it gives none."""
+    """The kernel's account of a process's main thread so far, by default this one's; ``None`` if it gives none."""
     branches = Branches(root=0)
     try:
         sock = generic_socket()

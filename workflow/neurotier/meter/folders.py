@@ -1,9 +1,9 @@
-"""What a folder holds: files, folders and bytes, counted by walks, and while a phase runs.
+"""What a folder holds: files, folders and bytes, counted by walks, also while a phase runs.
 
-The kernel tells nobody cheaply how many files a process tree makes: watching each folder (inotify) loses files that are
-gone before their folder is watched, and watching a file system (fanotify) has every job read the events of all others.
-So a folder is walked whole before and after a phase, which is exact, and between the two in slices so short that the
-phase's end is noticed in time. What is made and removed between two walks is not seen.
+The kernel offers no cheap way to learn how many files a process tree makes: watching each folder (inotify) misses files
+that are gone before their folder is watched, and watching a file system (fanotify) makes every job read the events of
+all others. So a folder is walked as a whole before and after a phase, which is exact, and between the two in slices so
+short that the phase's end is noticed in time. What is made and removed between two walks is not seen.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ COST_SHARE = 0.01
 """Share of the time that may go to walks while the phase runs."""
 
 FIRST_WALK_S, AGE_SHARE = 0.25, 0.05
-"""When the first walk begins, and after which share of the phase's age the next one does."""
+"""When the first walk begins, s, and after which share of the phase's age the next one does."""
 
 SLICE_S, SLICE_ENTRIES = 0.002, 64
-"""How long a slice of a walk takes, and after how many entries that is looked at."""
+"""How long a slice of a walk takes, s, and after how many entries that is checked."""
 
 
 class Held:
-    """What was counted in a folder. Everything that is no folder is a file: links and pipes take an inode, too.
+    """What was counted in a folder. Everything but a folder counts as a file: links and pipes take an inode, too.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Held:
     bytes
         Sum of the sizes of regular files.
     sizes
-        Files and their bytes by magnitude: under n those of 2^(n-1) bytes or more and less than 2^n; under 0 the empty.
+        Files and their bytes by magnitude: key n for 2^(n-1) bytes or more and less than 2^n; key 0 for empty files.
     """
 
     files = folders = bytes = 0
@@ -50,7 +50,7 @@ class Held:
         self.sizes[magnitude] = files + 1, total + size_bytes
 
     def add(self, other: Held, sign: int = 1) -> None:
-        """Add what was counted elsewhere, or take it off, down to none."""
+        """Add what was counted elsewhere or, with sign -1, subtract it, down to 0."""
         for name in ("files", "folders", "bytes"):
             setattr(self, name, max(0, getattr(self, name) + sign * getattr(other, name)))
         for magnitude, (files, total) in other.sizes.items():
@@ -58,12 +58,12 @@ class Held:
             self.sizes[magnitude] = max(0, known_files + sign * files), max(0, known_bytes + sign * total)
 
     def histogram(self) -> list[list[int]]:
-        """``sizes`` as lists of magnitude, files and bytes, without those of which there are none."""
+        """``sizes`` as lists of magnitude, files and bytes, without empty ones."""
         return [[magnitude, *counts] for magnitude, counts in sorted(self.sizes.items()) if counts[0]]
 
 
 def walk(folder: str | os.PathLike[str], held: Held) -> Iterator[None]:
-    """Count what is below a folder; returns to the caller after every few entries. Links are not followed."""
+    """Count what is below a folder; yields to the caller after every few entries. Links are not followed."""
     folders = [os.fspath(folder)]  # no recursion, since a tool may nest folders deeper than Python's stack
     seen = 0
     while folders:
@@ -75,7 +75,7 @@ def walk(folder: str | os.PathLike[str], held: Held) -> Iterator[None]:
             while True:
                 try:
                     entry = next(entries, None)
-                except OSError:  # of a network file system whose folder another host has changed
+                except OSError:  # on a network file system, another host has changed the folder
                     break
                 if entry is None:
                     break
@@ -113,7 +113,7 @@ class FolderWatch:
     peak_files, peak_bytes
         Most that any walk has found.
     gone_files
-        By how many files walks found less than the ones before them: so many, at least, were removed.
+        How many fewer files walks found than the walks before them: at least so many were removed.
     due_s
         When the next slice of a walk is due, by the monotonic clock, s.
     """
@@ -137,7 +137,7 @@ class FolderWatch:
         held, steps = self.under_way
         done = False
         while not done and now_s - begin_s < SLICE_S:
-            done = next(steps, steps) is steps  # a walk gives None, and itself stands for its end
+            done = next(steps, steps) is steps  # a walk yields None; the iterator itself marks its end
             now_s = time.monotonic()
         pause_s = (now_s - begin_s) / COST_SHARE
         if done:
@@ -148,25 +148,25 @@ class FolderWatch:
         self.due_s = now_s + pause_s
 
     def take(self, held: Held) -> None:
-        """Take what a walk has found."""
+        """Note what a walk found."""
         self.peak_files, self.peak_bytes = max(self.peak_files, held.files), max(self.peak_bytes, held.bytes)
         self.gone_files += max(0, self.last.files - held.files)
         self.last = held
 
     def finish(self) -> Held:
-        """Walk the folder once more, as a whole; what it holds now."""
+        """Walk the folder as a whole once more; returns what it holds now."""
         self.after = held_in(self.folder)
         self.take(self.after)
         return self.after
 
 
 class Removal(Held):
-    """What a job has removed of its own work when the tool had ended, counted right before.
+    """What a job removed of its own work after the tool had ended, counted right before.
 
     Attributes
     ----------
     most_files, most_bytes
-        Of the folder that had most; several images of a participant have one after the other.
+        Of the folder that had most; a participant's images have one folder after the other.
     removal_s, removal_cpu_s
         How long counting and removing took, and its CPU time, s.
     """

@@ -20,7 +20,7 @@ T = TypeVar("T")
 def measure_function(
     function: Callable[[], T], watches: Sequence[FolderWatch] = (), where: str = ""
 ) -> tuple[T, Usage]:
-    """Run a function in a child process and measure its tree; the function's value, and what it cost.
+    """Run a function in a child process and measure its tree; returns the function's value and its cost.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def measure_function(
         flush_output()
         return 0 if outcome[1] is None else 1
 
-    flush_output()  # or both processes would write what is buffered now
+    flush_output()  # otherwise both processes would write what is buffered now
     with os.fdopen(outcome_file, "rb") as file:
         usage, exit_code = measure_child(child, watches=watches)
         file.seek(0)

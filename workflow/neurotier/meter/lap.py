@@ -1,8 +1,8 @@
 """A lap: the cost of a running child and its descendants from its start until now.
 
-A lap divides a phase at a moment when no process ends: the container has started, and its command has not begun. The
-lap's figures are subtracted from those of the phase, so that the two parts add up to what was measured as a whole.
-All figures come from procfs; a descendant that has ended counts if its parent has waited for it.
+A lap divides a phase at a moment when no process ends: the container has started, but its command has not. The lap's
+figures are subtracted from those of the phase, so that the two parts add up to what was measured as a whole. All
+figures come from procfs; a descendant that has ended counts if its parent has waited for it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def take_process(usage: Usage, pid: int) -> None:
         usage.system_s += (1 - share) * runtime_ns / 1e9
         usage.run_queue_s = (usage.run_queue_s or 0.0) + run_queue_ns / 1e9
         waited_s = int(fields[39]) / TICKS_PER_S
-        if usage.block_io_s is not None:  # and not known if misbooked: see records.Branch
+        if usage.block_io_s is not None:  # unknown if misbooked: see records.Branch
             usage.block_io_s = usage.block_io_s + waited_s if waited_s <= usage.wall_s + TOLERANCE_S else None
         usage.minor_faults += int(fields[7])
         usage.major_faults += int(fields[9])
@@ -83,15 +83,16 @@ def take_process(usage: Usage, pid: int) -> None:
 
 
 def take_out(lap: Usage, whole: Usage) -> None:
-    """Subtract a lap from the phase that it began, which leaves the part of the phase after the lap.
+    """Subtract a lap from the phase that it began; what remains is the part of the phase after the lap.
 
     The two add up to the phase as measured. A figure of the lap may exceed that of the phase by the resolution of a
     clock; the remainder is then 0. The time before the lap (loading modules, about 0.1 s) stays with the phase, and the
     lap is moved to the beginning of the phase, so that the two do not overlap.
 
-    A lap knows nothing of the phase's own process, and where the kernel does not account waits for storage, it cannot
-    tell them from sleep. What the lap took without a known cause is taken from the phase's sleep first, then from its
-    waiting for a core, and from its waiting for storage last, of which the rest of the phase keeps rather too much.
+    A lap knows nothing about the phase's own process, and where the kernel does not account for waits for storage, it
+    cannot tell them from sleep. Time of the lap without a known cause is taken from the phase's sleep first, then from
+    its waiting for a core, and last from its waiting for storage, so that the rest of the phase has rather too much of
+    that.
     """
     lap.start_s = whole.start_s
     lap.end_s = whole.start_s = lap.start_s + lap.wall_s

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from neurotier.meter.records import Branch
 
 DRAIN_INTERVAL_S = 0.2
-"""Longest time between two reads of the exit records: their buffer is then large enough for 50,000 per second."""
+"""Longest time between two reads of the exit records, s: their buffer then suffices for 50,000 per second."""
 
 
 STOPPED = "it was stopped meanwhile"
@@ -108,9 +108,9 @@ def measure_child(
 
 
 def tell_handler(number: int) -> None:
-    """Have a handler of the caller's hear of a signal that the meter took, as soon as it is no longer blocked.
+    """Send a handler of the caller's a signal that the meter took; it runs as soon as the signal is unblocked.
 
-    It may pass over the signals that follow, so that they do not cut off what clears up.
+    The handler may ignore the signals that follow, so that they do not interrupt its cleaning up.
     """
     if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler):
         signal.raise_signal(number)
@@ -131,7 +131,7 @@ def measure_command(command: list[str], **how: Any) -> tuple[Usage, int]:
 
 
 class Instruments:
-    """The sources besides ``wait4`` that this process has access to.
+    """The sources apart from ``wait4`` that this process has access to.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Instruments:
                 watch.look()
 
     def fill(self, usage: Usage, was_stopped: bool) -> None:
-        """Fill in the usage, once the tree has ended; ``was_stopped`` says that its wall time has a pause in it."""
+        """Fill in the usage once the tree has ended; ``was_stopped``: the wall time contains a pause."""
         usage.take_bytes(bytes_of_children(), self.bytes_before)
         branch = self.exits.descendants() if self.exits else None
         run_queue = run_queue_accounted()
@@ -181,11 +181,11 @@ class Instruments:
         usage.refuse_bytes(self.sampler.asynchronous.found)
         usage.take_pressure(self.pressure)
         usage.account_reason = STOPPED if was_stopped else self.account_reason(usage, branch)
-        if not (usage.left_behind or was_stopped):  # else seconds from outside the phase would be part of its account
+        if not (usage.left_behind or was_stopped):  # otherwise seconds from outside the phase would be in its account
             usage.divide(branch, self.sampler, self.noticed_late_s)
 
     def account_reason(self, usage: Usage, branch: Branch | None) -> str | None:
-        """Why the account is sampled, or why there is none; ``None`` if it rests on exit records alone."""
+        """Why the account is sampled, or why there is none; ``None`` if it relies on exit records alone."""
         if usage.left_behind:
             return "processes outlived the phase"
         if usage.run_queue_s is None:
@@ -209,7 +209,7 @@ def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -
     while tree.exit_code is None:
         received = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
         before_s, now_s = now_s, queued_s()
-        instruments.noticed_late_s = now_s - before_s  # while it looked and waited for the last time
+        instruments.noticed_late_s = now_s - before_s  # during its last look and wait
         if tree.exit_code is None:
             instruments.look()
         if received is not None:

@@ -1,9 +1,9 @@
-"""What others have taken of the processors while a process tree ran: what was busy, less what the tree has used.
+"""What others took of the processors while a process tree ran: the busy time, minus what the tree used.
 
-Source: proc(5), ``/proc/stat`` and ``/proc/PID/stat``. Both count in ticks of 10 ms. Busy is user and system time, with
-that of guests, which Linux counts as user time, and what a hypervisor gave to other machines (steal). Idle time and
-waiting for I/O are not work. Interrupts are nobody's, and nor are kernel threads: most of what they do is to write back
-what somebody has written.
+Source: proc(5), ``/proc/stat`` and ``/proc/PID/stat``. Both count in ticks of 10 ms. Busy is user and system time,
+which in Linux includes that of guests, and what a hypervisor gave to other machines (steal). Idle time and waiting for
+I/O are not work. Interrupts belong to nobody, and nor do kernel threads: most of their work is to write back what
+somebody has written.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import NamedTuple
 from neurotier.meter.tree import TICKS_PER_S, children, descendants, read_proc, stat_fields
 
 KTHREADD = 2
-"""The parent of all kernel threads; in a container's own process name space it is somebody else, or nobody."""
+"""The parent of all kernel threads; in a container's own process namespace it is another process, or none."""
 
 SHORTEST_S = 2.0
-"""Shortest span that is judged: in less, ticks and the time between two readings decide."""
+"""Shortest span that is judged, s: in less, ticks and the time between two readings would decide."""
 
 
 class Reading(NamedTuple):
@@ -33,11 +33,11 @@ class Reading(NamedTuple):
     busy_s
         Time that the processors were busy, or stolen.
     tree_s
-        Time of the tree: of all processes that live, and of those that they have waited for.
+        Time of the tree: of all live processes, and of those that they have waited for.
     kernel_s
         Time of the kernel threads.
     open_s
-        What ticks leave open: processes that live have used up to that much more.
+        What ticks leave open: live processes have used up to that much more.
     """
 
     time_s: float
@@ -48,7 +48,7 @@ class Reading(NamedTuple):
 
 
 def read_processors(root: int) -> Reading:
-    """Read what the processors that this process may use have done, and what the tree below ``root`` has used.
+    """Read what the processors available to this process have done, and what the tree below ``root`` has used.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def read_processors(root: int) -> Reading:
     stat_fields(f"/proc/{root}/stat")
     allowed = os.sched_getaffinity(0)
     family = [root, *descendants(root)]
-    # Children first: one that ends meanwhile is counted twice, and not left out, which would make it another's.
+    # Children first: one that ends meanwhile is then counted twice; left out, its time would count as others'.
     tree_s = sum(used_s(pid, 4) for pid in reversed(family))
     whole = len(allowed) == os.cpu_count()
     kernel_s = sum(used_s(pid, 2) for pid in children(KTHREADD)) if whole and is_kernel() else 0.0
@@ -68,7 +68,7 @@ def read_processors(root: int) -> Reading:
 
 
 def used_s(pid: int, times: int) -> float:
-    """User and system time of a process, s, and if four times are asked for, of those that it has waited for."""
+    """User and system time of a process, s; with ``times`` 4, also of the children that it has waited for."""
     try:
         return sum(map(int, stat_fields(f"/proc/{pid}/stat")[11 : 11 + times])) / TICKS_PER_S
     except OSError:  # it has ended
@@ -84,7 +84,7 @@ def is_kernel() -> bool:
 
 
 def busy_ticks(lines: Iterable[bytes], allowed: Collection[int]) -> int:
-    """Ticks in which some processors were busy or stolen since the machine was started.
+    """Ticks in which the allowed processors were busy or stolen since the machine started.
 
     Of 7 + 2 + 3 ticks of work, 5 are a guest's and counted once; 40 idle ones, 9 waiting for I/O, and 1 + 1 of
     interrupts are none; 4 were stolen:
@@ -102,9 +102,9 @@ def busy_ticks(lines: Iterable[bytes], allowed: Collection[int]) -> int:
 
 
 def others_share(readings: Sequence[Reading], start_s: float, end_s: float, processors: int) -> float | str:
-    """Share of the processors' time that others took at least in a span; why, if that cannot be told.
+    """Share of the processors' time that others took at least in a span; or why that is unknown.
 
-    What ticks leave open is held to be the tree's.
+    What ticks leave open is counted as the tree's.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ def others_share(readings: Sequence[Reading], start_s: float, end_s: float, proc
         within_s = min(end_s, after.time_s) - max(start_s, before.time_s)
         if within_s <= 0 or lasted_s <= 0:
             continue
-        # Both fall when a process leaves the tree, or a kernel thread ends: then its time of long ago is not another's.
+        # Both drop when a process leaves the tree, or a kernel thread ends: its earlier time must not count as others'.
         own_s = max(0.0, after.tree_s - before.tree_s) + max(0.0, after.kernel_s - before.kernel_s)
         others_s += (after.busy_s - before.busy_s - own_s) * within_s / lasted_s
-        open_s = after.open_s  # of the last one: what was open before is in the books by then
+        open_s = after.open_s  # only of the last: what was open before is booked by then
     share = max(0.0, others_s - open_s) / (processors * (end_s - start_s))
     return min(1.0, share)  # ticks

@@ -1,8 +1,8 @@
 """The cost of this process itself since it was started: the start-up of a job, before its first phase.
 
 The figures are exact, and all but stalls for memory need no privileges. The kernel gives the time of birth in clock
-ticks (10 ms), so the wall time of a process that was not forked by us may be too long by one tick, which the account
-shows as asleep.
+ticks (10 ms), so the wall time of a process that was not forked by us may be one tick too long, which the account shows
+as asleep.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Pressure: the time in which some thread was stalled, in the tree's own control group or on the whole machine.
+"""Pressure: the time during which some thread was stalled, in the tree's own control group or on the whole machine.
 
-Pressure is wall time, however many threads there are: the time in which at least one of them waited. An existing
-control group (version 2) is read and none is made, since moving a process into a new one takes 4 to 25 ms (for the
+Pressure is wall time, however many threads there are: the time during which at least one of them waited. An existing
+control group (version 2) is read; none is made, since moving a process into a new one takes 4 to 25 ms (for the
 kernel's grace period), more than metering may cost. Batch systems and containers give each job a group of its own;
-where the group is shared with other processes, only the pressure of the machine is known, and is labelled as such.
-Source: Linux ``Documentation/accounting/psi.rst`` and ``admin-guide/cgroup-v2.rst``.
+where the group is shared with other processes, only the machine's pressure is known, and is labelled as such.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Pressure:
         self.before = self.read()
 
     def read(self) -> dict[str, float]:
-        """Total time with some thread stalled, s, per resource that the kernel tells of."""
+        """Total time with some thread stalled, s, for each resource that the kernel reports."""
         totals = {}
         for name, path in self.files.items():
             try:
@@ -45,7 +44,7 @@ class Pressure:
 
 
 def own_control_group() -> str | None:
-    """The folder of this process's control group, if no process but its ancestors shares it."""
+    """The folder of this process's control group, if nobody but its ancestors shares it."""
     try:
         with open("/proc/self/cgroup") as file:
             path = next(line[3:].strip() for line in file if line.startswith("0::"))
@@ -60,7 +59,7 @@ def own_control_group() -> str | None:
 
 
 def ancestors() -> set[int]:
-    """This process and those it descends from."""
+    """This process and its ancestors."""
     pids, pid = set(), os.getpid()
     while pid > 0:
         pids.add(pid)

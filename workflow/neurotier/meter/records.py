@@ -21,7 +21,7 @@ FIELDS = (
     *("voluntary_switches", "involuntary_switches", "reclaim_ns", "thrashing_ns", "compaction_ns"),
     *("group", "group_lifetime_us"),
 )
-"""What it holds, as far as it is read."""
+"""The fields of it that are read."""
 
 LEAST_VERSION, MISPLACED_VERSION = 8, 15
 TOLERANCE_NS = 1_000_000
@@ -29,7 +29,7 @@ TOLERANCE_NS = 1_000_000
 
 
 class Branch:
-    """Sums over a process and its descendants, as far as they have ended.
+    """Sums over a process and its descendants, as far as these have ended.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ SUMMED = [
 
 
 class Branches:
-    """Sums below every process that is still alive; memory grows with these, not with the processes that have ended.
+    """Sums below every process that is still alive; memory grows with these, not with the ended ones.
 
     A thread's record names its parent. Sums below a process are kept under its number until its own record arrives,
     and are then added to those of its parent.
@@ -103,8 +103,8 @@ class Branches:
     Attributes
     ----------
     ended
-        Of every thread that has ended since this was last taken: its number, its process, its parent, and its active
-        time and time on a core, s. The records of the whole machine arrive, so some are of other trees.
+        For every thread that ended since this was last taken: its number, process and parent, its active time and its
+        time on a core, s. Records of the whole machine arrive, so some belong to other trees.
     """
 
     def __init__(self, root: int) -> None:
@@ -151,7 +151,7 @@ class Branches:
             self.branch(parent).merge(branch, lifetime_ns)
 
     def take_ended(self, family: set[int]) -> list[tuple[int, float, float]]:
-        """Number, active time and time on a core, s, of the tree's threads that have ended since this was last asked.
+        """Number, active time and time on a core, s, of the tree's threads that ended since the last call.
 
         Parameters
         ----------

@@ -1,8 +1,7 @@
 """Page-cache residency: how much of some files is in memory, to check that a 'cold' start is one.
 
-``mincore`` is called here on a mapping of each file: starting the command ``fincore`` would cost more than the meter
-may. Files on tmpfs are always in memory, files on a DAX mount never in the cache.
-Source: ``mincore(2)``. Since Linux 5.2 it reports 'all' for files that the caller neither owns nor may write to.
+``mincore`` is called here on a mapping of each file: running ``fincore`` would cost more than the meter may. Files on
+tmpfs are always in memory, files on a DAX mount never in the cache.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def resident_share(paths: Iterable[str | os.PathLike[str]]) -> float | None:
 
 
 def resident_bytes(path: str | os.PathLike[str]) -> int | None:
-    """Bytes of one file in the page cache, in whole pages; ``None`` if that is not known, or it is no regular file."""
+    """Bytes of one file in the page cache, in whole pages; ``None`` if unknown, or if it is not a regular file."""
     try:
         file = os.open(path, FILE)
     except OSError:
@@ -68,7 +67,7 @@ def resident_bytes(path: str | os.PathLike[str]) -> int | None:
 
 
 def resident_pages(file: int, start: int, length: int) -> int | None:
-    """Pages of a part of an open file that are in memory; ``None`` if that is not known."""
+    """Pages of a part of an open file that are in memory; ``None`` if unknown."""
     address = LIBC.mmap(None, length, PROT_READ, MAP_SHARED, file, start)
     if address == MAP_FAILED:  # a file system without mappings
         return None

@@ -2,7 +2,7 @@
 
 The interval starts at 10 ms and grows with the age of the phase, to a twentieth of it, and with the cost of a sample:
 sampling takes 2 ms and at most 2 % of a core at first, and in the end 0.2 % of the time, or 0.1 % where there are exit
-records. What a thread does after its last sample is missed without them, and so is a thread that lives between two
+records. Without those, what a thread does after its last sample is missed, and so is a thread that lives between two
 samples; the share of the tree's CPU time that was seen bounds how much that can be.
 """
 
@@ -19,12 +19,11 @@ RING, CONTEXT = "anon_inode:[io_uring]", b"/[aio]"
 
 
 class AsynchronousCalls:
-    """Looks for processes that make asynchronous calls, whose bytes are in no count of read and write calls.
+    """Looks for processes that make asynchronous calls, whose bytes no count of read and write calls has.
 
-    Linux counts those bytes where they reach a device, and nowhere else. A tree that makes such calls is recognised by
-    what it holds: a ring is an open file, an AIO context is mapped memory. A process is looked at for the first time
-    after 10 ms, then ever less often; one that is gone by then is not recognised.
-    Source: ``io_uring(7)``, ``io_setup(2)``, ``proc(5)`` (``fs/aio-nr``).
+    Linux counts those bytes only where they reach a device. A tree that makes such calls is recognised by what it
+    holds: a ring is an open file, an AIO context is mapped memory. A process is first examined after 10 ms, then less
+    and less often; one that is gone by then is not recognised.
 
     Attributes
     ----------
@@ -38,7 +37,7 @@ class AsynchronousCalls:
         self.looks: dict[int, int] = {}
 
     def look(self, pids: list[int]) -> None:
-        """Look at the processes that are due: at their 1st, 2nd, 4th, 8th look."""
+        """Examine the processes that are due: at their 1st, 2nd, 4th, 8th look."""
         if self.found:
             return
         self.looks = {pid: self.looks.get(pid, 0) + 1 for pid in pids}
@@ -67,7 +66,7 @@ def has_ring(pid: int) -> bool:
 
 
 def contexts_exist() -> bool:
-    """Whether any process of the machine has an AIO context; to ask that costs less than to look at each."""
+    """Whether any process of the machine has an AIO context; asking this is cheaper than examining each."""
     try:
         return read_proc("/proc/sys/fs/aio-nr").strip() != b"0"
     except OSError:  # a kernel without AIO
@@ -77,10 +76,10 @@ def contexts_exist() -> bool:
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
 COST_SHARE, COST_SHARE_BESIDE_RECORDS, FIRST_COST_SHARE = 0.002, 0.001, 0.02
 FIRST_COST_S = 0.002
-"""What samples may take before any share counts: the first one takes longest, and short phases need the next ones."""
+"""What samples may take before any share applies, s: the first takes longest, and short phases need the next ones."""
 
 AGE_SHARE = 0.05
-"""While the cost allows it, a sample is taken whenever the phase has grown by this share."""
+"""If the cost allows, a sample is taken whenever the phase has grown by this share."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,14 +94,14 @@ class Sampler:
     root
         Process whose descendants are sampled.
     exits
-        The exit records, where there are any; else the waits of each thread are kept, to be summed.
+        The exit records, where there are any; otherwise the waits of each thread are kept for summing.
     delays
         Whether the kernel accounts waits for storage.
 
     Attributes
     ----------
     looked_s, disk_threads_s
-        Time until the last sample, and thread-seconds of uninterruptible sleep in it, as for storage, s.
+        Time until the last sample, and thread-seconds of uninterruptible sleep (as for storage) in it, s.
     cost_s
         CPU time that the samples took, s.
     most_active
@@ -146,7 +145,7 @@ class Sampler:
                 if books:
                     alive[int(thread)] = books
         if not active and descendants(self.root) != pids:
-            active = 1  # a tree that has changed was not all asleep
+            active = 1  # a tree that changed was not entirely asleep
         self.asynchronous.look(pids)
         passed_s = self.add_interval(alive, pids, awake=bool(active or disk), now=time.monotonic())
         self.disk_threads_s += disk * passed_s
@@ -179,13 +178,13 @@ class Sampler:
         self.add_interval({}, [], awake=True, now=ended_s)
 
     def look_at(self, folder: str, thread: int) -> tuple[bytes, Books | None]:
-        """The state of one thread, empty if it has ended, and what is booked for it, which is noted."""
+        """The state of one thread, empty if it has ended, and its books, which are noted."""
         try:
             fields = stat_fields(f"{folder}/stat")
             runtime_ns, run_queue_ns, _ = read_proc(f"{folder}/schedstat").split()
         except OSError:
             return b"", None
-        # by its start time (field 22 of proc(5)), a thread is told from a later one of the same number
+        # its start time (field 22 of proc(5)) tells a thread from a later one with the same number
         start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
         runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
         if self.exits is None:
@@ -196,19 +195,19 @@ class Sampler:
         return fields[0], Books(active_s, runtime_s, fields[0] in (b"R", b"D"))
 
     def look_at_ended(self, pid: int) -> None:
-        """Sample a process that has ended and is not yet waited for: its main thread is complete then."""
+        """Sample a process that has ended but was not waited for yet: its main thread's figures are then complete."""
         if self.exits is None:
             _, books = self.look_at(f"/proc/{pid}", pid)
             if books:
                 self.gone.append((pid, books))
 
     def seen(self) -> list[float]:
-        """Time on a core, waiting for one, and booked as waiting for storage, s, the last in steps of a clock tick per
-        thread; and ticks in user and in system mode: of all threads that were seen."""
+        """Totals of all threads that were seen: time on a core, waiting for one, and booked as waiting for storage, s
+        (the last in clock ticks per thread); and ticks in user and in system mode."""
         return [sum(figures) for figures in zip(*self.threads.values(), strict=True)] or [0.0] * 5
 
     def waiting_s(self, wall_s: float) -> float | None:
-        """Thread-seconds of uninterruptible sleep in a phase, s, by states; ``None`` without a sample.
+        """Thread-seconds of uninterruptible sleep in a phase, s, judging by states; ``None`` without a sample.
 
         The samples stand for the whole phase, so that the time after the last one, up to an interval, is not lost:
         in a phase of 1.5 s, that was up to 0.4 s.

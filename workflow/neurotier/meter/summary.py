@@ -17,7 +17,7 @@ HOW = {
     "sampled": "sampled; asleep: network, locks, timers",
 }
 CALLS = {"io_uring": "io_uring", "aio": "AIO"}
-"""Asynchronous calls by the names that people use."""
+"""Asynchronous calls under their usual names."""
 
 
 def summary(report: dict[str, Any], usage: Usage, width: int) -> str:
@@ -69,7 +69,7 @@ def account_lines(usage: Usage, width: int) -> list[str]:
 
 
 def account_notes(usage: Usage, how: str) -> list[str]:
-    """How the account was made, and why no better."""
+    """How the account was made, and why not better."""
     if usage.account == "sampled" and usage.seen_share is not None:
         how += f"; threads with {100 * usage.seen_share:.0f} % of the CPU time were seen"
     notes = [how]

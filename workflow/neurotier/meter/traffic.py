@@ -27,11 +27,11 @@ FILE_KEYS = (
     *("made_files", "removed_files", "left_files", "left_folders", "peak_files", "peak_bytes", "file_walks"),
     *("removal_s", "removal_cpu_s"),
 )
-"""What a flow tells of the files of a folder that was watched; unknown of any other."""
+"""What a flow says about the files of a watched folder; unknown for any other."""
 
 FILE_SIZES = "file_sizes"
 """Key of the sizes of the files that were left (:meth:`neurotier.meter.folders.Held.histogram`), which stay in records:
-a list is no cell of a table."""
+a list does not fit into a table's cell."""
 
 
 def flow(
@@ -43,7 +43,7 @@ def flow(
 ) -> Flow:
     """One row of traffic: ``read`` and ``written`` are bytes and files, ``None`` where unknown.
 
-    ``files`` tells what a watched folder has held: values of :data:`FILE_KEYS`.
+    ``files``: what a watched folder held, values of :data:`FILE_KEYS`.
     """
     read_bytes, read_files = read or (None, None)
     written_bytes, written_files = written or (None, None)
@@ -60,7 +60,7 @@ def flow(
 
 
 def growth(tier: str, watch: FolderWatch, removal: Removal | None = None) -> Flow:
-    """What a folder on a tier has gained, and what it has held meanwhile.
+    """What a folder on a tier gained, and what it held meanwhile.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def growth(tier: str, watch: FolderWatch, removal: Removal | None = None) -> Flo
     watch
         The folder's watch, which is finished here.
     removal
-        What the job itself has removed there when the tool had ended: it was gained, too.
+        What the job itself removed there after the tool had ended: that was gained, too.
     """
     after = watch.finish()
     gained, ours = Held(), removal or Removal()
@@ -127,7 +127,7 @@ class TierWatch:
 
 
 def disk_of(device: str) -> str:
-    """Number of the disk that a block device is, or is a partition of, as ``MAJOR:MINOR``.
+    """Number, as ``MAJOR:MINOR``, of the disk that a block device is, or is a partition of.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def disk_of(device: str) -> str:
 def device_bytes(path: str) -> tuple[str, tuple[int, int] | None]:
     """Source, and bytes read from and written to the block device below a path so far; ``None`` without a device.
 
-    A control group counts by disks, and not by their partitions.
+    A control group counts by disk, not by partition.
     """
     number = os.stat(path).st_dev
     device = f"{os.major(number)}:{os.minor(number)}"

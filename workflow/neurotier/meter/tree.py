@@ -23,10 +23,10 @@ STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.S
 """Signals that ask a command to end."""
 
 PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
-"""Signals that mean whatever the command takes them for; batch systems send them before the time limit."""
+"""Signals whose meaning is up to the command; batch systems send them before the time limit."""
 
 NOTICES = frozenset({signal.SIGCHLD, signal.SIGCONT})
-"""Signals that tell something, and ask for nothing."""
+"""Signals that only inform, and ask for nothing."""
 
 SI_KERNEL = 0x80
 """``si_code`` of signals that the terminal sends; it sends them to the whole foreground group, command included."""
@@ -35,14 +35,14 @@ IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 STOP_PATIENCE_S = 2.0
 
 inherited: set[int] = set()
-"""Children that this process had before, which are none of the tree: a shell that becomes the meter by ``exec`` leaves
-it its background jobs and ``>(...)``."""
+"""Children that this process already had, which do not belong to the tree: a shell that becomes the meter by ``exec``
+leaves it its background jobs and ``>(...)``."""
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Tree:
-    """The tree below one child, which is forked.
+    """The tree below one child, which is forked here.
 
     The caller must have a single thread: every child that comes and ends counts towards this tree.
 
@@ -53,7 +53,7 @@ class Tree:
     mask
         The signals that are blocked now, and that :meth:`wait` may return.
     usage
-        What the cost of each child that has ended is added to, as ``wait4`` has it.
+        The cost of each child that has ended, from ``wait4``, is added to this.
     before_reaping
         Called with the process number of each child that has ended, while ``/proc`` still shows it.
 
@@ -64,7 +64,7 @@ class Tree:
     exit_code
         Its code as ``os.waitstatus_to_exitcode`` gives it (negative for a signal); ``None`` while it runs.
     was_stopped
-        Whether this process was stopped meanwhile and continued, and with it most likely the tree (Ctrl-Z, suspended).
+        Whether this process, and so most likely the tree, was stopped and continued meanwhile (Ctrl-Z, suspended).
     ended_s
         When it was found to have ended, by the monotonic clock, s: before it was reaped, which may take 0.1 s where
         processes compete for a core (Linux 6.18).
@@ -87,7 +87,7 @@ class Tree:
             run_child(child, parent, mask)
 
     def wait(self, timeout_s: float) -> signal.struct_siginfo | None:
-        """Wait for a signal and reap children that have ended; one that asks for something is returned.
+        """Wait for a signal and reap children that have ended; returns a signal that asks for something.
 
         If the handler of another signal runs when the time is up, Python returns an empty record instead of ``None``.
         """
@@ -95,7 +95,7 @@ class Tree:
         self.reap()
         if received is None:
             return None
-        # who asks to end sends SIGCONT along (`timeout`), to who never was stopped
+        # a request to end may come with SIGCONT (`timeout`), though nothing was stopped
         self.asked |= received.si_signo in STOP_SIGNALS
         self.was_stopped |= received.si_signo == signal.SIGCONT and not self.asked
         return received if received.si_signo in self.signals - NOTICES else None
@@ -138,7 +138,7 @@ class Tree:
 
 
 class Mask:
-    """Blocks the signals that the meter waits for while in use, so that none is lost and none interrupts."""
+    """Blocks the signals that the meter waits for while it is in use, so that none is lost and none interrupts."""
 
     def __init__(self, waited: frozenset[signal.Signals]) -> None:
         # a signal that was ignored at the start (`nohup`, background jobs of a shell) stays so, for the command too
@@ -158,7 +158,7 @@ class Mask:
 
 
 def run_child(child: Callable[[], int], parent: int, mask: Mask) -> None:
-    """The child's side of the fork, with signals set as they were for the meter; does not return."""
+    """The child's side of the fork, with signals reset to what they were for the meter; does not return."""
     code = 70
     try:
         for number in (*(STOP_SIGNALS | PASSED_SIGNALS), *IGNORED_BY_PYTHON):
@@ -178,7 +178,7 @@ def die_with_parent() -> None:
 
 
 def send(number: int, pids: list[int]) -> None:
-    """Send a signal to processes; those that have ended meanwhile are skipped."""
+    """Send a signal to processes; those that have ended are skipped."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -200,7 +200,7 @@ def children(pid: int) -> list[int]:
 def descendants(pid: int) -> list[int]:
     """All descendants of a process, parents before children."""
     pids = children(pid)
-    for each in pids:  # which grows meanwhile; no recursion, since processes may be nested deeper than Python's stack
+    for each in pids:  # it grows meanwhile; no recursion, since processes may be nested deeper than Python's stack
         pids += children(each)
     return pids
 
@@ -226,7 +226,7 @@ def bytes_of_children() -> list[int] | None:
 
 
 def read_proc(path: str) -> bytes:
-    """A small file of the kernel's, whole; a file object would take twice as long, and there are thousands to read."""
+    """The whole of a small file of the kernel's; a file object would take twice as long, and thousands are read."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         text = b""
@@ -254,7 +254,7 @@ def queued_s() -> float:
 
 
 def stat_fields(path: str) -> list[bytes]:
-    """The fields of a ``stat`` file of /proc from field 3 of proc(5) on: what comes after the command's name."""
+    """The fields of a ``stat`` file of /proc from field 3 of proc(5) on: those after the command's name."""
     return read_proc(path).rpartition(b")")[2].split()
 
 

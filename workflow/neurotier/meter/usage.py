@@ -1,6 +1,6 @@
 """What a phase cost: figures in groups, each with its source, and the account of its wall time.
 
-A figure that could not be had is ``None``, never 0. The groups and their sources:
+A figure that is not available is ``None``, never 0. The groups and their sources:
 
 ========  ===============================================================  =====================================
 group     figures                                                          sources
@@ -52,7 +52,7 @@ LABELS = {
 """What the causes are called, on the terminal and in the report."""
 
 UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
-"""CPU time beyond what was waited for that is taken as processes nobody waited for (their parent ignores SIGCHLD)."""
+"""CPU time beyond that of awaited children put down to processes nobody waits for (their parent ignores SIGCHLD)."""
 
 NOT_ROOT = "exit records need root"
 SWITCHED_OFF = "kernel.task_delayacct is 0"
@@ -63,7 +63,7 @@ OVERLAP_SHARE, OVERLAP_S = 0.01, 0.005
 
 
 class Usage:
-    """What a phase cost. Times of several threads or processes add up, but in wall times and in the account.
+    """What a phase cost. Times of several threads or processes add up, except in wall times and in the account.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Usage:
     left_behind
         Processes that were still there when the phase's own process had ended.
     input_bytes, input_resident_before, input_resident_after
-        Size of the files the phase was said to read, and the share of it in the page cache.
+        Size of the files that the phase was declared to read, and the share of it in the page cache.
     account
         How the account was made: ``exact`` (one thread of action: its parts are thread-seconds), ``scaled``
         (several at once: thread-seconds scaled to the time in which some was active for certain), ``sampled``, or
@@ -151,15 +151,15 @@ class Usage:
 
     @property
     def unexplained_s(self) -> float:
-        """Wall time less all causes that are known, s."""
+        """Wall time minus all known causes, s."""
         return self.wall_s - sum(getattr(self, cause) or 0.0 for cause in ACCOUNT)
 
     def record(self) -> dict[str, Any]:
-        """All figures by name, and those that the paper's split has: CPU, and I/O = wall - CPU."""
+        """All figures by name, with those of the paper's split: CPU, and I/O = wall - CPU."""
         return vars(self) | {"cpu_s": self.cpu_s, "io_s": self.wall_s - self.cpu_s}
 
     def add_spent(self, spent: struct_rusage) -> None:
-        """Add what a process has used, with the children that it waited for: figures of ``wait4`` or ``getrusage``."""
+        """Add what a process used, with the children that it waited for: figures of ``wait4`` or ``getrusage``."""
         self.user_s += spent.ru_utime
         self.system_s += spent.ru_stime
         self.max_rss_bytes = max(self.max_rss_bytes, spent.ru_maxrss * 1024)
@@ -169,7 +169,7 @@ class Usage:
         self.involuntary_switches += spent.ru_nivcsw
 
     def take_bytes(self, after: Sequence[int] | None, before: Sequence[int] | None = (0, 0, 0, 0)) -> None:
-        """Take the bytes that were moved between two readings of :func:`neurotier.meter.tree.read_io`."""
+        """Take the bytes moved between two readings of :func:`neurotier.meter.tree.read_io`."""
         if before is not None and after is not None:
             for name, first, last in zip(BYTES, before, after, strict=True):
                 setattr(self, name, max(0, last - first))
@@ -189,7 +189,7 @@ class Usage:
         branch
             Sums over the tree.
         sampler
-            Its states of threads tell the wait for storage where the kernel has booked none, or a wrong one.
+            Its thread states give the wait for storage where the kernel booked none, or a wrong one.
         run_queue, delays
             Whether the kernel accounts waits for a CPU, and those for storage and memory.
         """
@@ -210,7 +210,7 @@ class Usage:
             self.block_io_s = branch.block_io_ns / 1e9
         elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
             self.wait_source = "sampled"
-            if not sampler.asynchronous.found:  # whoever waits for asynchronous calls looks asleep
+            if not sampler.asynchronous.found:  # a thread that waits for asynchronous calls looks asleep
                 self.block_io_s = self.off_core(sampler.waiting_s(self.wall_s), sampler)
         self.thread_s = branch.lifetime_us / 1e6
         self.processes, self.threads = branch.processes, branch.threads
@@ -288,22 +288,22 @@ class Usage:
         late_s = min(noticed_late_s, other_s)
         parts[2], other_s = parts[2] + late_s, other_s - late_s
         self.account = "sampled" if self.wait_source == "sampled" else "scaled" if several else "exact"
-        waits = self.block_io_s and parts[3], self.memory_stall_s and parts[4]  # neither has a part if it is not known
+        waits = self.block_io_s and parts[3], self.memory_stall_s and parts[4]  # an unknown one has no part
         asleep_s = None if self.block_io_s is None and self.bytes_reason is None else other_s
         vars(self).update(zip(ACCOUNT, (*parts[:3], *waits, asleep_s), strict=True))
         self.residual_s = self.unexplained_s
 
     def active_bounds_s(self, sampler: Sampler, branch: Branch | None, known_s: float) -> tuple[float, float]:
-        """Least and most time for which some thread of the tree was active, s; its known thread-seconds are given."""
+        """Least and most time during which some thread of the tree was active, s, given its known thread-seconds."""
         least_s, most_s = sampler.activity.bounds_s()
         unseen_s = 0.0
-        if branch is None:  # threads that were not seen may have waited as those did that were
+        if branch is None:  # unseen threads may have waited like those that were seen
             runtime_s, *_ = sampler.seen()
             unseen_s = max(0.0, self.cpu_s - runtime_s)
             unseen_s *= 1 + (self.run_queue_s or 0.0) / runtime_s if runtime_s else 1.0
             most_s += unseen_s
         is_booked = not sampler.activity.misbooked if branch is None else self.wait_source != "sampled"
-        # all that may be active is in the books, or who waits for storage counts as asleep
+        # all possible activity is in the books, or waiting for storage counts as asleep
         if (sampler.delays and is_booked) or sampler.asynchronous.found:
             most_s = min(most_s, known_s + unseen_s)
         most_s = min(most_s, self.wall_s)
