@@ -1,1 +1,1 @@
-"""What a tier can do, measured by fio: the probe, grids of requests, and the page cache in between."""
+"""What a tier can do: the probe, storage workloads, and the page cache, measured mostly by fio."""

@@ -1,8 +1,8 @@
-"""Calls of benchmark programs, such as fio: what they print is kept, and nothing that they started outlives them.
+"""Calls of benchmark programs, such as fio: their output is kept, and nothing that they started outlives them.
 
-Processes that a program starts may lead sessions of their own. All that one call starts has a mark in its environment
-(:mod:`neurotier.core.processes`), by which it is found when the program itself was killed. Programs that obey everybody
-who connects get a network of their own.
+Processes that a program starts may lead sessions of their own. Everything that one call starts has a mark in its
+environment (:mod:`neurotier.core.processes`), by which it is found even if the program itself was killed. Programs that
+obey anybody who connects get a network of their own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def require_program(program: str, where: str, fix: str) -> None:
 def run_call(
     command: Sequence[str], folder: Path, timeout_s: float, where: str, **given: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, and say what it printed; whether it failed is for the caller to find out.
+    """Run a program to its end, and return what it printed; whether it failed is for the caller to find out.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def run_call(
     Raises
     ------
     ToolError
-        If it cannot be started, or does not end.
+        If it cannot be started, or does not end in time.
     """
     with started(command, folder, where, **given, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         try:
@@ -69,22 +69,22 @@ def started(
     before: Callable[[], None] = lambda: None,
     **streams: Any,
 ) -> Iterator[subprocess.Popen[Any]]:
-    """A program that runs; afterwards nothing is left of it, if it has not ended well by itself.
+    """A running program; nothing is left of it afterwards unless it has ended well by itself.
 
     Parameters
     ----------
     command
-        Its command line.
+        The program's command line.
     folder
-        Where it works.
+        Its working folder.
     where
         What it is doing, for errors.
     environment
-        Variables that it gets besides ours.
+        Further variables for its environment.
     before
-        What its process does first.
+        Called first in its process.
     streams
-        Further arguments of :class:`subprocess.Popen`; its output is a pipe.
+        Further arguments of :class:`subprocess.Popen`; standard output is a pipe.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def started(
                 env={**os.environ, **(environment or {}), CALL: call},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                # SIGPIPE stays ignored: else fio, told to end, dies of its last words, and its streams go on
+                # SIGPIPE stays ignored: otherwise fio, told to end, dies of its last output, and its streams run on
                 restore_signals=False,
                 **streams,
             )
@@ -116,11 +116,11 @@ def started(
         if process is not None and process.returncode is None:
             process.kill()
             with suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=PATIENCE_S)  # who waits for a dead device cannot even be killed
+                process.communicate(timeout=PATIENCE_S)  # a process that waits for a dead device cannot even be killed
 
 
 def reason_of(said: str, exit_code: int) -> str:
-    """Why a program failed, in a line: by what it said, unless it was killed.
+    """Why a program failed, in one line: what it said, unless it was killed.
 
     >>> reason_of("", -9), reason_of("", 3)
     ('it was killed by signal 9', 'it ended with exit code 3 and said nothing')
@@ -138,15 +138,15 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 
 def enter_own_network() -> None:
-    """Move this process, of a single thread, to a network of its own; what it starts is in it, too.
+    """Move this process, which must have a single thread, to a network of its own; what it starts is in it, too.
 
-    It has a loopback and nothing else, and no other user can enter it: for programs that listen on all addresses, and
-    do what anybody who connects tells them.
+    That network has only a loopback, and no other user can enter it: for programs that listen on all addresses, and do
+    what anybody who connects tells them.
 
     Raises
     ------
     OSError
-        If the system does not allow it: it takes root, or user namespaces.
+        If the system does not allow it: root or user namespaces are needed.
     """
     user, group = os.geteuid(), os.getegid()
     if LIBC.unshare(CLONE_NEWNET) != 0:
@@ -158,7 +158,7 @@ def enter_own_network() -> None:
 
 
 def require_own_network(what: str, where: str, instead: str) -> None:
-    """Raise :class:`ToolError` where ``what`` cannot be kept from other users; ``instead`` is what to take."""
+    """Raise :class:`ToolError` if ``what`` cannot be kept from other users; ``instead`` names an alternative."""
     try:
         start_process([sys.executable, "-S", "-c", ""], before=enter_own_network).wait()
     except subprocess.SubprocessError:

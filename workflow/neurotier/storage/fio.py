@@ -1,5 +1,5 @@
-"""fio, one job a process: its command line, its JSON, and its reasons in a line; and by which of its engines a tier is
-measured, found by trying.
+"""fio, one job per process: its command line, its JSON, its errors in one line; and finding, by trial, the engine with
+which to measure a tier.
 
 fio's jobs are processes of their own, as participant jobs are, and each leads a session of its own.
 """
@@ -34,24 +34,24 @@ LATENCIES = {
     "latency_p999_s": "99.900000",
     "latency_max_s": "max",
 }
-"""Columns of tables, and fio's names of them."""
+"""Columns of tables, and fio's names for them."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """A way to files: fio's engine, and whether it passes the page cache."""
+    """A way to access files: fio's engine, and whether it bypasses the page cache."""
 
     engine: str
     direct: bool
 
     @property
     def queues(self) -> bool:
-        """Whether a stream can have several requests under way at once."""
+        """Whether a stream can have several requests in flight."""
         return self.engine in ("libaio", "io_uring")
 
 
 BUFFERED = Access("psync", direct=False)
-"""As programs read and write, and ``dd``."""
+"""As programs, and ``dd``, read and write."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +71,24 @@ class FioJob:
     streams
         Processes, each with a file of its own (``numjobs``).
     queue_depth
-        Requests that each stream has under way at once; engines without a queue take 1.
+        Requests that each stream has in flight; engines without a queue take 1.
     way
-        The way to the files.
+        How the files are accessed.
     runtime_s
-        Stop after this time, s, though files are not finished; ``None`` for never.
+        Stop after this time, s, even if files are not finished; ``None`` for never.
     repeat
         Go over the files again until ``runtime_s`` has passed.
     end_fsync
-        Flush to the device at the end, within the time that is measured.
+        Flush to the device at the end, within the measured time.
     fresh
-        Remove the files first: space is then allocated while it is written, as programs do.
+        Remove the files first, so that space is allocated while writing, as in ordinary programs.
     files
         First part of the files' names; jobs that share it, and the folder, share the files.
     options
         Further options of fio, by name.
     each
-        Options of each stream, where they differ; each is then a job of fio's own, and is reported by itself.
-        ``streams`` does not count then.
+        Options of each stream, if they differ; each is then a separate job of fio, reported by itself, and ``streams``
+        is ignored.
     """
 
     name: str
@@ -120,7 +120,7 @@ class FioJob:
             "end_fsync": int(self.end_fsync),
             "filename_format": f"{self.files}.$jobnum.$filenum",
             "lat_percentiles": 1,
-            "fallocate": "none",  # else the writes would find their space allocated
+            "fallocate": "none",  # otherwise the writes would find their space allocated
         }
         if self.runtime_s is not None:
             options |= {"runtime": f"{max(1, round(1000 * self.runtime_s))}ms", "time_based": int(self.repeat)}
@@ -135,7 +135,7 @@ class FioJob:
 
 @dataclass(frozen=True)
 class Flow:
-    """What went one way, in one stream or in several.
+    """What went in one direction, in one stream or in several.
 
     Attributes
     ----------
@@ -144,8 +144,8 @@ class Flow:
     runtime_s
         Time of the stream that took longest, s.
     latencies_s
-        From handing a request over until it was done, by column: ``latency_mean_s``, ``latency_p50_s``,
-        ``latency_p99_s``, ``latency_p999_s`` and ``latency_max_s``, as far as fio says them. Of several streams,
+        From submitting a request until it was done, by column: ``latency_mean_s``, ``latency_p50_s``,
+        ``latency_p99_s``, ``latency_p999_s`` and ``latency_max_s``, as far as fio reports them. Of several streams,
         percentiles are those of the slowest.
     """
 
@@ -172,7 +172,7 @@ class FioResult:
     Attributes
     ----------
     reads, writes
-        Each way, of each stream in order; one flow if streams were reported as one.
+        Each direction, by stream in order; a single flow if streams were reported together.
     cpu_s
         CPU time of all streams, user and system, s, without that of kernel threads that write back.
     fio_version
@@ -186,16 +186,16 @@ class FioResult:
 
     @property
     def read(self) -> Flow:
-        """What all streams have read."""
+        """What all streams read."""
         return together(self.reads)
 
     @property
     def write(self) -> Flow:
-        """What all streams have written."""
+        """What all streams wrote."""
         return together(self.writes)
 
     def cells(self) -> Row:
-        """All figures by the names that columns of tables have; each table keeps its own. Rates of both ways are added,
+        """All figures under the names of table columns; each table keeps its own. Rates of both directions are added,
         each over its own time."""
         both, ways = together([*self.reads, *self.writes]), {"read": self.read, "write": self.write}
         return {
@@ -249,7 +249,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
 
 
 def access_text(engine: str, direct: bool) -> str:
-    """By which of fio's engines files are accessed, and whether past the page cache.
+    """fio's engine for accessing files, and whether it bypasses the page cache.
 
     >>> access_text("libaio", True), access_text("psync", False)
     ('libaio, direct', 'psync, buffered')
@@ -258,8 +258,8 @@ def access_text(engine: str, direct: bool) -> str:
 
 
 def find_json(text: str) -> Row:
-    """The report in fio's output, which may have stray text before its first brace, and after its last; without a job
-    if there is none.
+    """The report in fio's output, which may have stray text before and after it; a report without jobs if there is
+    none.
 
     >>> find_json('note: both iodepth >= 1 and synchronous I/O engine\\n{"jobs": []}\\n'), find_json("fio: {no")
     ({'jobs': []}, {'jobs': []})
@@ -284,7 +284,7 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
-        # of what is not as it was written, fio's error says nothing
+        # fio's error says nothing about a mismatch found by verification
         if line.startswith("verify: ") or ": verify failed" in line:
             return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
@@ -297,13 +297,13 @@ def read_report(report: Row) -> FioResult:
     """The figures of fio's JSON."""
     jobs = report["jobs"]
     reads, writes = (tuple(read_flow(job[way]) for job in jobs) for way in ("read", "write"))
-    # a job's runtime is summed over its streams; so are the times that the per cents are of
+    # a job's runtime is summed over its streams; the percentages refer to that sum
     cpu_s = sum((job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1000 for job in jobs)
     return FioResult(reads, writes, cpu_s, str(report.get("fio version", "")))
 
 
 def read_flow(data: Row) -> Flow:
-    """One way of a job."""
+    """One direction of a job."""
     if not data["total_ios"]:
         return Flow()
     known = data["lat_ns"] | data["lat_ns"].get("percentile", {})
@@ -324,7 +324,7 @@ def together(flows: Sequence[Flow]) -> Flow:
 
 
 def find_access(folder: Path, kind: str) -> Access:
-    """The best way that the file system and this fio take.
+    """The best access that the file system and this fio support.
 
     Raises
     ------
@@ -343,7 +343,7 @@ def find_access(folder: Path, kind: str) -> Access:
 
 
 def attempt(way: Access, folder: Path) -> None:
-    """Write and read a MiB."""
+    """Write and read a MiB, as a trial."""
     try:
         for pattern in ("write", "read"):
             job = FioJob("trial", pattern, MIB, MIB, way=way, files="trial")
@@ -356,13 +356,13 @@ def attempt(way: Access, folder: Path) -> None:
 def takes_direct(folder: Path, block_bytes: int) -> bool:
     """Whether a file in ``folder`` can be read past the page cache in blocks of this size.
 
-    Told by one read: not every file system that opens files so reads them so, and how small a block may be depends on
-    the device. It starts one block into the file, where a block that is no whole sector cannot begin.
+    One read is tried: not every file system that opens files so can read them so, and how small a block may be depends
+    on the device. It starts one block into the file, where a block that is not a whole sector cannot begin.
     """
     file = folder / "direct"
     file.write_bytes(bytes(2 * block_bytes))
     try:
-        # a buffer that is aligned to a page, as fio's are
+        # a page-aligned buffer, like fio's
         with opened(file, os.O_RDONLY | os.O_DIRECT) as handle, mmap.mmap(-1, block_bytes) as buffer:
             return os.preadv(handle, [buffer], block_bytes) == block_bytes
     except OSError:

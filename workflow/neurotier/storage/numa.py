@@ -1,4 +1,4 @@
-"""NUMA nodes: which of them this process can run on and has memory of."""
+"""NUMA nodes: those on which this process can run and has memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_MEMORY = re.compile(r"MemTotal:\s+0 ")
 
 
 def own_nodes() -> tuple[int, ...]:
-    """Nodes that this process can use, in order; none where the kernel knows no NUMA."""
+    """Nodes that this process can use, in order; none if the kernel has no NUMA."""
     memory = MEMORY.search(STATUS.read_text())
     return usable_nodes(NODES, os.sched_getaffinity(0), read_list(memory[1]) if memory else None)
 
@@ -24,9 +24,9 @@ def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -
     Parameters
     ----------
     folder
-        The kernel's folder of nodes; without it, as where the kernel knows no NUMA, there is none.
+        The kernel's folder of nodes; it is missing if the kernel has no NUMA, and then there are no nodes.
     cpus
-        CPUs that may be used; those of a node are the ones that are online.
+        CPUs that may be used; a node's list has only CPUs that are online.
     memory
         Nodes whose memory may be used; ``None`` means all.
     """
@@ -43,7 +43,7 @@ def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -
 
 
 def read_list(text: str) -> set[int]:
-    """The numbers in the kernel's way of writing lists of CPUs and nodes.
+    """The numbers in a list of CPUs or nodes in the kernel's notation.
 
     >>> sorted(read_list("0-2,7"))
     [0, 1, 2, 7]

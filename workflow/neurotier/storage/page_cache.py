@@ -1,4 +1,4 @@
-"""The page cache before a run: emptied or filled with the inputs, and checked rather than believed.
+"""The page cache before a run: emptied, or filled with the inputs, and then verified.
 
 Root drops the whole cache, as the published experiment did between runs; others evict the files concerned, which
 ``posix_fadvise(2)`` does for clean pages. Files on tmpfs and DAX mounts are in memory by nature.
@@ -26,7 +26,7 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class CacheState:
-    """What was done to the page cache, and how it was then.
+    """What was done to the page cache, and its state afterwards.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class CacheState:
     resident
         Share of the inputs in memory, from 0 to 1; ``None`` if the kernel would not tell.
     problem
-        Why it is not what was asked for; empty if it is.
+        Why it is not the requested state; empty if it is.
     """
 
     state: str
@@ -49,7 +49,7 @@ class CacheState:
 def prepare_cache(
     asked: str, inputs: Sequence[Path], others: Sequence[Path], in_memory: bool, programs: bool = True
 ) -> CacheState:
-    """Write back what is dirty, bring the page cache into a state, and check it.
+    """Write back what is dirty, bring the page cache into a state, and verify it.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ def prepare_cache(
     others
         Further files to evict or read: those of the container image.
     in_memory
-        Whether the inputs lie on a tier that is memory.
+        Whether the inputs lie on a tier in memory.
     programs
-        Whether ``cold`` means programs and libraries, too, where root may drop the whole cache.
+        Whether ``cold`` includes programs and libraries, where root may drop the whole cache.
     """
-    os.sync()  # else the run would share its disks with the write-back of the one before
+    os.sync()  # otherwise the run would share its disks with the write-back of the one before
     action = "synced"
     if asked == "cold":
         action += ", " + ((programs and drop()) or evict([*inputs, *others]))
@@ -78,7 +78,7 @@ def prepare_cache(
 
 
 def problem(asked: str, resident: float | None) -> str:
-    """Why the page cache is not as asked; empty if it is.
+    """Why the page cache is not as requested; empty if it is.
 
     >>> problem("cold", 0.25), problem("warm", 1.0), problem("as found", None)
     ('cold was asked for, and 25 % of the inputs were in memory', '', '')
@@ -92,7 +92,7 @@ def problem(asked: str, resident: float | None) -> str:
 
 
 def drop() -> str:
-    """Drop the whole page cache; what was done, or an empty text where that is not allowed."""
+    """Drop the whole page cache; returns what was done, or an empty text if that is not allowed."""
     try:
         DROP.write_text(EVERYTHING)
     except OSError:
@@ -101,10 +101,10 @@ def drop() -> str:
 
 
 def evict(files: Sequence[Path]) -> str:
-    """Evict files from the page cache; what was done. Dirty pages stay, so sync first."""
+    """Evict files from the page cache; returns what was done. Dirty pages stay, so sync first."""
     evicted = 0
     for file in files:
-        with suppress(PermissionError), file.open("rb", buffering=0) as opened:  # an image's /etc/shadow
+        with suppress(PermissionError), file.open("rb", buffering=0) as opened:  # such as an image's /etc/shadow
             os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             evicted += 1
     return f"evicted {evicted} files"

@@ -1,4 +1,4 @@
-"""What papers state of storage in numbers (``published.yaml``), to stand beside one's own."""
+"""What papers say about storage in numbers (``published.yaml``), for comparison with one's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """What a paper states in a number.
+    """A number that a paper states.
 
     Attributes
     ----------
@@ -23,15 +23,15 @@ class PublishedNumber:
     name
         What was measured, in words.
     quantity
-        Which of one's own figures it stands beside; each workload has its own.
+        Which of one's own figures it is compared with; each workload has its own.
     value, unit
-        The number: ``bytes/s``, ``bytes``, or what is counted, such as ``writers``.
+        The number: ``bytes/s``, ``bytes``, or a counted thing, such as ``writers``.
     page
         Its page or section.
     figure
-        The figure there; empty where a paper has none.
+        The figure there; empty if there is none.
     at
-        Where on the axis of the figure, such as the number of writers; ``None`` if the text leaves it open.
+        Position on the axis of the figure, such as the number of writers; ``None`` if the text leaves it open.
     open_points
         What the text does not say, or says in its own way.
     """
@@ -58,7 +58,7 @@ class PublishedNumber:
 
     @property
     def place(self) -> str:
-        """Where the paper states it."""
+        """Where the paper says it."""
         return ", ".join(filter(None, (self.page, self.figure)))
 
 
@@ -79,4 +79,4 @@ IOR_NODE = [
     )
     for total, processes in zip(IOR_NODES, (48, 48, 24, 24), strict=True)
 ]
-"""Bytes/s of one node, which is what one's own stand beside, by the number of its processes."""
+"""Bytes/s of one node, by its number of processes: comparable with one's own."""

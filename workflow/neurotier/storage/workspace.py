@@ -1,4 +1,4 @@
-"""A workspace: a target's own folder on a tier, gone afterwards, and the jobs of fio that run in it, one at a time."""
+"""A workspace: a target's own folder on a tier, removed afterwards, and the fio jobs that run in it, one at a time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from neurotier.core.tiers import Tier, says_full
 from neurotier.storage.fio import FioJob, FioResult, run_fio
 
 STUCK_S, SLOWEST_BYTES_PER_S = 600.0, 1e6
-"""How much longer than on the slowest device something may take, since what is written must still reach the device; and
-a device that is slower than that is taken to hang."""
+"""How much longer than on the slowest device something may take, s, since written data must still reach the device; and
+a device slower than that is taken to hang."""
 
 
 def patience_s(moved_bytes: int) -> float:
@@ -34,9 +34,9 @@ class Workspace:
     Attributes
     ----------
     target
-        Such as ``probe`` or ``sweep``, which is also the section of the configuration that limits it.
+        Such as ``probe`` or ``sweep``; also the section of the configuration that limits it.
     tier
-        On this node.
+        The tier on this node.
     folder
         Where the files lie.
     """
@@ -47,12 +47,12 @@ class Workspace:
 
     @contextmanager
     def working(self, identity: str) -> Iterator[None]:
-        """Have the folder for a while; afterwards nothing of it stays on the tier.
+        """Hold the folder for a while; afterwards nothing of it stays on the tier.
 
         Parameters
         ----------
         identity
-            Identity of the results folder that is worked for.
+            Identity of the results folder that the work is for.
         """
         try:
             with work_folder(self.folder, identity):
@@ -82,12 +82,12 @@ class Workspace:
 
     @contextmanager
     def noting_full(self, needed_bytes: int) -> Iterator[None]:
-        """Say of a program that found no space left that the tier filled up, which had room when it began.
+        """Turn a program's "no space left" into the error that the tier filled up: it had room at the start.
 
         Raises
         ------
         TierError
-            In the place of the program's :class:`ToolError`.
+            In place of the program's :class:`ToolError`.
         """
         try:
             yield
@@ -109,12 +109,12 @@ class Workspace:
 
 
 def claim(tier: Tier, target: str, places: Places) -> Workspace:
-    """A workspace on a tier that is as it was declared, without what killed runs have left there.
+    """A workspace on a tier that is as declared, cleared of what killed runs left there.
 
     Raises
     ------
     TierError
-        If the tier is not as it was declared, does not answer, or is only read.
+        If the tier is not as declared, does not answer, or is read-only.
     """
     tier.require_answer()
     require_written(tier, target)
@@ -127,7 +127,7 @@ def claim(tier: Tier, target: str, places: Places) -> Workspace:
 
 
 def require_written(tier: Tier, target: str) -> None:
-    """Raise :class:`TierError` if a tier is only read: what a target measures, it has to write there first."""
+    """Raise :class:`TierError` if a tier is read-only: to measure it, a target must write there first."""
     if tier.read_only:
         raise TierError(
             f"is only read, and the {target} has to write there to measure it",

@@ -1,1 +1,1 @@
-"""The DAQ buffer: writers at a fixed rate, which of them a tier holds, and the memory that the others would need."""
+"""The DAQ buffer: writers at a fixed rate, how many a tier keeps up with, and the memory that more would need."""

@@ -1,4 +1,4 @@
-"""What a tier holds: the points of one engine on one tier, by the number of writers."""
+"""What a tier keeps up with: the points of one engine on one tier, by number of writers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from neurotier.storage.workload.records import measured_rows
 
 @dataclass(frozen=True)
 class Held:
-    """So many writers, over the repetitions.
+    """One number of writers, over the repetitions.
 
     Attributes
     ----------
     share
-        What a writer reached of its rate, on average.
+        Share of its rate that a writer reached, on average.
     throughput
         Of all writers together, bytes/s.
     buffer
-        That they need, bytes; ``None`` if that cannot be told.
+        Buffer that they need, bytes; ``None`` if unknown.
     late
         Most writers that fell behind.
     input_bytes_per_s
-        What came to all of them.
+        Rate at which data came to all of them, bytes/s.
     """
 
     share: Spread
@@ -64,7 +64,7 @@ def line_name(row: Row) -> str:
 
 
 def most_held(line: Line) -> int:
-    """The most writers that hold their rate, and all fewer ones that were measured; 0 if none do."""
+    """The most writers that keep their rate, as all smaller measured numbers do; 0 if none do."""
     held = 0
     for writers, one in line.items():
         if one.late:
@@ -74,7 +74,7 @@ def most_held(line: Line) -> int:
 
 
 def answer(name: str, line: Line, target_s: float) -> str:
-    """How many writers a tier holds, and how large the buffer of the most of them must be."""
+    """How many writers a tier keeps up with, and how large a buffer the largest number of them needs."""
     held, most = most_held(line), max(line)
     each = rate(line[most].input_bytes_per_s / most)
     if held == most:

@@ -1,8 +1,8 @@
-"""The DAQ run as a workload: writers that get their data at a fixed rate, what they held, and a check of every record.
+"""The DAQ run as a workload: writers that get data at a fixed rate, how well they kept it, and a check of all records.
 
-A record is a block of fio's verification: it begins with its place among the records of its writer, the seed that its
-place has, and a checksum of all of it. Checking reads the files in order, so that a record that is lost, doubled,
-exchanged or damaged is found.
+A record is a block of fio's verification: it begins with its place among the records of its writer, the seed for that
+place, and a checksum of the whole. Checking reads the files in order, so that a lost, doubled, exchanged or damaged
+record is found.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADER = [
 """The beginning of ``struct verify_header`` of fio 3."""
 
 SAMPLES, STEPS = 1000, 200
-"""Most records that are looked at in each file, and points of a curve."""
+"""Most records that are examined in each file, and points of a curve."""
 
 Curve = list[tuple[float, float]]
 """Time since the start, s, and backlog, bytes."""
@@ -43,9 +43,11 @@ Curve = list[tuple[float, float]]
 def backlog(
     files: Sequence[Path], written: Sequence[int], record_bytes: int, input_bytes_per_s: float, writing_s: float
 ) -> Curve:
-    """The backlog of all writers together: data that have come and are not written yet, which a buffer must hold.
+    """The backlog of all writers together: data that have come and are not yet written, which a buffer must hold.
 
-    There is none if fio's records are not as they are known here.
+    Empty if fio's records do not have the expected layout. Each record says when it was written: fio's verification
+    stores the time next to its number. That is exact where fio's bandwidth logs, which only show windows in which
+    something was written, are not.
 
     When a record was written stands in the record itself: fio's verification puts the time beside its number. That is
     exact where fio's logs of bandwidth, which tell of windows in which anything was written, are not.
@@ -53,9 +55,9 @@ def backlog(
     Parameters
     ----------
     files
-        Of each writer.
+        File of each writer.
     written
-        What it has written, bytes.
+        Bytes written by each.
     record_bytes
         Size of a record.
     input_bytes_per_s
@@ -91,14 +93,14 @@ def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> list[tuple
 GB = 1e9
 WHILE = "while writing"
 CHECKED_TIMES = 2
-"""What is written is read again, which takes as long at least on a tier that writes as fast as it reads."""
+"""Everything written is read again, which takes at least as long on a tier that writes as fast as it reads."""
 
 LAID_OUT = ("mmap", "libpmem")
-"""Engines whose files fio writes once beforehand, since what is mapped must be there."""
+"""Engines whose files fio writes once beforehand, since what is mapped must exist."""
 
 FILES = "daq"
 VERIFIED = (("verify", "crc32c"), ("verify_pattern", "0x6e65"), ("verify_state_save", "0"))
-"""A fixed pattern: making random data would take longer than writing them to a fast tier."""
+"""A fixed pattern: making random data would take longer than writing it to a fast tier."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Point:
     engine
         I/O engine of fio: ``psync``, ``mmap`` or ``libpmem``.
     over
-        Names of the tiers that writers are dealt out over, the first first, joined by ``+``; one name as a rule.
+        Names of the tiers that writers are distributed over, joined by ``+``; usually a single one.
     writers
         Writers at once, each with a file of its own.
     rate_bytes_per_s
@@ -139,12 +141,12 @@ class Point:
 
     @property
     def seconds(self) -> float:
-        """Time that it takes at least, s: what is written is read again."""
+        """Least time that it takes, s: everything written is read again."""
         return CHECKED_TIMES * self.writing_s
 
     @property
     def way(self) -> Access:
-        """How writers go to their files."""
+        """How writers access their files."""
         return Access(self.engine, self.engine == "libpmem")
 
     @property
@@ -169,17 +171,17 @@ class Point:
 
     @property
     def tiers(self) -> list[str]:
-        """Tiers that writers are dealt out over."""
+        """Tiers that writers are distributed over."""
         return self.over.split("+")
 
 
 def flushes(engine: str, in_memory: bool) -> bool:
-    """Whether writers of an engine flush while they write: mapped files cannot, and those in memory have no need."""
+    """Whether writers of an engine flush while they write: mapped files cannot, and files in memory need not."""
     return engine != "mmap" and not in_memory
 
 
 def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
-    """The writers, dealt out over the folders."""
+    """The writers, distributed over the folders."""
     options = [*VERIFIED, ("do_verify", "0"), ("rate", str(point.rate_bytes_per_s))]
     if flushes(point.engine, in_memory):
         records = round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)
@@ -203,7 +205,7 @@ def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> 
     """The check of what each writer has written, bytes."""
     each: list[tuple[tuple[str, str], ...]] = []
     for writer, size_bytes in enumerate(written):
-        if not size_bytes:  # seeds go by the place of a job, so one stands there all the same
+        if not size_bytes:  # seeds depend on a job's position, so there must be one here, too
             each.append((("ioengine", "null"), ("verify", "0"), ("size", str(point.record_bytes))))
             continue
         each.append((*place_of(writer, folders), ("size", str(size_bytes))))
@@ -223,7 +225,7 @@ def file_of(writer: int, folders: Sequence[Path]) -> Path:
 
 
 def place_of(writer: int, folders: Sequence[Path]) -> list[tuple[str, str]]:
-    """Its file as fio's options, where a colon parts paths; a single folder is where fio runs."""
+    """A writer's file as options of fio, to which a colon is a separator; a single folder is where fio runs."""
     file = file_of(writer, folders)
     own = [("directory", str(file.parent).replace(":", "\\:"))] if len(folders) > 1 else []
     return [*own, ("filename", file.name)]
@@ -238,7 +240,7 @@ class Daq(Workload[Point]):
 
     @staticmethod
     def points(section: DaqSettings) -> Iterator[tuple[str, Point]]:
-        """Every engine on every tier, and over tiers together, whose points belong to the first of them."""
+        """Every engine on every tier, and over several tiers together, whose points belong to the first of them."""
         rate_bytes_per_s = parse_size(section.rate, "config key daq.rate")
         if rate_bytes_per_s < section.record_bytes:
             fix = "raise daq.rate, which is in bytes per second, or lower daq.record_bytes"
@@ -255,7 +257,7 @@ class Daq(Workload[Point]):
             yield tiers[0], Point(*about, repetition, section.seconds, section.flush_s)
 
     def room(self, points: list[Point]) -> tuple[int, str]:
-        """The files of the most writers on one tier."""
+        """Files of the largest number of writers on one tier."""
         return files_text(max(math.ceil(point.writers / len(point.tiers)) for point in points), points[0].file_bytes)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
@@ -272,16 +274,16 @@ class Daq(Workload[Point]):
         return {}
 
     def check_tier(self, tier: Tier, points: list[Point]) -> None:
-        """Raise :class:`TierError` if an engine would not be what it is called on a tier, or has no room there."""
+        """Raise :class:`TierError` if an engine would not be what its name says on a tier, or has no room there."""
         engine, where = points[0].engine, f"tier {tier.name!r}"
         if engine == "libpmem" and engine not in dict(KINDS[tier.kind].fio_engines):
             raise TierError(f"libpmem stores to persistent memory, and this is {tier.kind}", where)
-        if tier.name != points[0].tiers[0]:  # that of the first has been looked at
+        if tier.name != points[0].tiers[0]:  # the room on the first has been checked
             self.check_room(tier, points[0].set_name, self.room(points), tier.usable_bytes())
 
     @contextmanager
     def folders(self, workspace: Workspace, point: Point) -> Iterator[dict[str, Path]]:
-        """A folder on each tier of a point, by its name; but for the workspace's own, they are gone afterwards."""
+        """A folder on each tier of a point, by tier name; except the workspace's own, they are removed afterwards."""
         with ExitStack() as stack:
             found = {workspace.tier.name: workspace.folder}
             for name in point.tiers[1:]:
@@ -311,7 +313,7 @@ class Daq(Workload[Point]):
             lost = counted(sum(written) // point.record_bytes - checked, "record")
             raise ToolError(f"{lost} cannot be read again", f"{point.writers} writers on {point.over}")
         flushed = flushes(point.engine, in_memory)
-        curve = curve if flushed or in_memory else []  # what a mapped file holds may not be on the device yet
+        curve = curve if flushed or in_memory else []  # the content of a mapped file may not be on the device yet
         facts = {
             "flushed": WHILE if flushed else "in memory" if in_memory else "at the end",
             "records_checked": checked,
@@ -344,15 +346,15 @@ def cells(done: FioResult, curve: Curve) -> Row:
 
 
 def judged(row: Row, writer_rates: list[float] | None, settings: DaqSettings) -> Row:
-    """How many writers fell behind, and the buffer that they need; what the configuration decides is kept nowhere."""
+    """How many writers fell behind, and the buffer that they need; not stored, since the configuration decides."""
     if writer_rates is None:
         return {}
     flush = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0
-    flush = min(flush, settings.tolerance)  # under way when time is up
+    flush = min(flush, settings.tolerance)  # in progress when time is up
     least = (1 - settings.tolerance - flush) * row["rate_bytes_per_s"]
     late = sum(rate < least for rate in writer_rates)
     behind = row["input_bytes_per_s"] * (1 if late else 1 - flush) - row["throughput_bytes_per_s"]
     known = [row["backlog_peak_bytes"]] if row["backlog_peak_bytes"] is not None else []
-    if late or behind > 0:  # who holds the rate may be behind a little, and that grows, too
+    if late or behind > 0:  # even if the rate is kept, a small deficit may grow
         known.append(behind * settings.target_s)
     return {"late_writers": late, "buffer_bytes": max(known, default=None)}

@@ -1,1 +1,1 @@
-"""A file per process, written, flushed, and read back by another process: IOR's easy benchmark, by fio."""
+"""One file per process, written, flushed, and read back by another process: IOR's easy benchmark, run by fio."""

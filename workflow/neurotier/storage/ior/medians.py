@@ -1,4 +1,4 @@
-"""What processes reached on a tier, over the repetitions; of one node by their number."""
+"""What processes reached on a tier, over the repetitions; for one node, by their number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ WAYS = {WRITE: "writes", READ: "reads"}
 
 LEAST = 3
 MORE = 1.05
-"""By how many times one number of processes must be faster than the next to be said so."""
+"""How many times faster one number of processes must be than another to be called faster."""
 
 
 Line = dict[int, dict[str, Spread]]
-"""What all processes of all nodes reached together, bytes/s, by the number of either, ascending, and by way."""
+"""What all processes of all nodes reached together, bytes/s, by their number (of either), ascending, then by way."""
 
 
 def reached(rows: Sequence[Row]) -> dict[str, Spread]:
@@ -48,9 +48,9 @@ def line_name(row: Row) -> str:
 
 
 def fastest(line: Line, way: str) -> tuple[int, bool]:
-    """The number of processes that is fastest, and whether it surely is faster than the most of them.
+    """The fastest number of processes, and whether it certainly is faster than the largest number.
 
-    Of fewer than three repetitions that none overlap is chance: one in six of two each.
+    With fewer than three repetitions, that none overlap may be chance: one case in six with two each.
     """
     best = max(line, key=lambda processes: line[processes][way].median)
     own, most = line[best][way], line[max(line)][way]
@@ -59,7 +59,7 @@ def fastest(line: Line, way: str) -> tuple[int, bool]:
 
 
 def verdict(name: str, line: Line) -> str:
-    """With how many processes a tier writes and reads most, and whether fewer than the most do."""
+    """With how many processes a tier writes and reads fastest, and whether fewer than the largest number do."""
     parts = []
     for way, verb in WAYS.items():
         best, is_sure = fastest(line, way)

@@ -1,9 +1,9 @@
-"""IOR itself, started by ``mpirun`` on this node: its command line, its JSON, and its reasons in a line.
+"""IOR itself, started by ``mpirun`` on this node: its command line, its JSON, and its errors in one line.
 
-Options as in IO-500's ior-easy. Writing and reading are runs of their own, so that no process reads what it has
-written, and between them the files are evicted from the page cache: within one node, IOR's own way around it (``-C``)
-may leave processes with the files of their own number. IOR takes the bytes over the time from the first start to the
-last end, opening and closing included, which is its aggregate; what each process reached it does not tell.
+Options as in IO-500's ior-easy. Writing and reading are separate runs, so that no process reads what it wrote, and
+between them the files are evicted from the page cache: within one node, IOR's own way around the cache (``-C``) may
+give processes the files of their own number. IOR counts the bytes over the time from the first start to the last end,
+including opening and closing, which is its aggregate; it does not report what each process reached.
 
 Source: IOR's user documentation and release notes (hpc/ior, ``doc/sphinx/userDoc/options.rst``, ``NEWS``):
 ``--posix.odirect`` and so all options here are understood since 3.3.0.
@@ -27,7 +27,7 @@ from neurotier.storage.page_cache import evict
 LAUNCHER = "mpirun"
 
 SUMMARY = "summary.json"
-"""Where IOR writes its JSON; by a name, not a path, which its JSON would repeat without escaping it."""
+"""Where IOR writes its JSON; a name, not a path, which the JSON would repeat without escaping it."""
 
 MIB = 1 << 20
 ROUNDED_BYTES = 128
@@ -39,7 +39,7 @@ ENVIRONMENT = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
-"""Open MPI 4 and 5 refuse root, as in a container, and more processes than cores; MPICH does not look at these."""
+"""Open MPI 4 and 5 refuse root, even in a container, and more processes than cores; MPICH ignores these."""
 
 
 def require_engine(engine: str, where: str) -> None:
@@ -112,7 +112,7 @@ def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
     Raises
     ------
     ToolError
-        If it is none, lacks some, or not all bytes were moved.
+        If it is not valid, lacks figures, or not all bytes were moved.
     """
     try:
         report: Row = json.loads(text)
@@ -134,7 +134,7 @@ def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
 
 
 def reason(output: str, errors: str, exit_code: int) -> str:
-    """Why IOR failed, in its own words, or those of ``mpirun``.
+    """Why IOR failed, in its own words or those of ``mpirun``.
 
     >>> reason("ERROR: write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)", "", 255)
     'write(7, 0x7f, 4096) failed, errno 28, No space left on device (aiori-POSIX.c:594)'
@@ -147,7 +147,7 @@ def reason(output: str, errors: str, exit_code: int) -> str:
         if found:
             return one_line(why)
     paragraph: list[str] = []
-    for line in lines:  # mpirun's reasons go over several, between lines of dashes
+    for line in lines:  # mpirun's reasons take several lines, between lines of dashes
         if any(map(str.isalpha, line)):
             paragraph.append(line)
         elif paragraph:

@@ -1,6 +1,6 @@
-"""What a node does in one step of a point: ``python -m neurotier.storage.ior.node PLAN``, started on each by ``srun``.
+"""What a node does in one step of a point: ``python -m neurotier.storage.ior.node PLAN``, started there by ``srun``.
 
-It says that it is ready, waits for the line by which all begin, and answers with a line of JSON.
+It reports that it is ready, waits for the line at which all begin, and answers with a line of JSON.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from neurotier.storage.numa import own_nodes
 from neurotier.storage.workspace import Workspace, facts_of, patience_s
 
 MARK = "node.{}"
-"""The file by which a node is seen by others."""
+"""A file by which other nodes see this one."""
 
 
 def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
-    """Claim the tier, make room, and find the way to its files; what the node is like, and which nodes it sees.
+    """Claim the tier, make room, and find the access to its files; what the node is like, and how many nodes it sees.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
     require_fio("target ior")
     tier.claim()
     for name in names_in(folder.parent):
-        if name != folder.name:  # of a point that was cut short: these results have one at a time
+        if name != folder.name:  # left by a point that was cut short: these results have only one at a time
             remove_private(folder.parent / name)
     make_private(folder)
     way = BUFFERED
@@ -75,7 +75,7 @@ def move(
     numa: list[list[int]],
     shared: bool,
 ) -> Record:
-    """Write, or read what another node has written if it is seen; when each process began and ended.
+    """Write, or read what another node wrote if its files are visible; returns when each process began and ended.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def move(
         if not all(file.is_file() and file.stat().st_size == point.file_bytes for file in files):
             what = f"does not see all that node {whose + 1} has written"
             raise ToolError(what, str(folder), "see how the file system keeps nodes in step")
-        job = replace(job, options=(("allow_file_create", "0"),))  # else fio lays out what it misses
+        job = replace(job, options=(("allow_file_create", "0"),))  # otherwise fio creates missing files
     done, spans = run_logged(Workspace(FILES, tier, folder), job, patience_s(point.written_bytes), own)
     return {"spans": spans, "cpu_s": done.cpu_s, "fio_version": done.fio_version}
 
@@ -103,7 +103,7 @@ def say(answer: Record) -> None:
 
 
 def ready() -> None:
-    """Say so, and wait until all are; without anybody who would say it, end."""
+    """Report ready, and wait until all are; end if the caller is gone."""
     say({})
     if not sys.stdin.readline():
         sys.exit(1)
@@ -116,7 +116,7 @@ def unwind(number: int, _frame: object) -> None:
 
 
 def main() -> int:
-    """Do this node's part; the exit code.
+    """Do this node's part; returns the exit code.
 
     The plan has ``do`` (the step), ``point``, ``tier`` (as it is declared), ``below`` (path of the folder below that of
     the tier's role), and for :func:`move` ``how``.

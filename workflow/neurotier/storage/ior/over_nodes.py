@@ -1,8 +1,8 @@
-"""A point over several nodes: written by all at once, and read back by another node than the one that did.
+"""A point over several nodes: written by all at once, and read back by another node than the writer.
 
-``salloc`` has the nodes, and each step is an ``srun``: it brings what the programs of all nodes say, and ends when they
-have. Whether nodes see each other's files is tried and not declared: on a tier that each node has for itself, another
-process of the node reads, and the table says so.
+``salloc`` holds the nodes, and each step is an ``srun``: it passes on what the programs of all nodes say, and ends when
+they have ended. Whether nodes see each other's files is tested, not declared: on a tier that each node has for itself,
+another process of the same node reads, and the table says so.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from neurotier.storage.workload.walk import LeftOutError, files_text
 from neurotier.storage.workspace import Workspace
 
 CLOCKS_S = 2.0
-"""By how much clocks of nodes may seem to differ."""
+"""How far clocks of nodes may seem to differ, s."""
 
 LOOK_S = 20.0
-"""How often Slurm is asked what it does with an allocation that is not there yet."""
+"""How often to ask Slurm about an allocation that has not been granted yet, s."""
 
 END_S = 40.0
 """How long a command may take to end: Slurm kills 30 s after it has asked."""
 
 LOOKS = 3
-"""In so many looks in a row, a reason that does not pass is given up."""
+"""After this many looks in a row at a reason that will not pass, the point is given up."""
 
 LASTING = re.compile(
     r"PartitionNodeLimit|PartitionTimeLimit|BadConstraints|AssocMaxNodePerJobLimit|QOSMaxNodePerUserLimit"
     r"|ReqNodeNotAvail|\bDOWN\b(?!.*higher priority)|PartitionDown",
     re.IGNORECASE,
 )
-"""Slurm's reasons for which nodes would be waited for in vain: what a partition or a user never gets, and nodes that
-are down. Limits of a group pass when others' jobs end, as do nodes that are down *or* kept for others' jobs."""
+"""Slurm's reasons for which waiting for nodes is in vain: what a partition or a user never gets, and nodes that are
+down. Limits of a group pass when others' jobs end, and so do nodes that are down *or* reserved for others' jobs."""
 
 AGAIN = "start the same command again"
 
@@ -65,16 +65,16 @@ REASONS = (
     ),
     (r"CANCELLED|cancelled|revoked", "its allocation was cancelled", AGAIN),
 )
-"""Why a step or an allocation ended: what Slurm says (22.05 to 24.11), and what that means."""
+"""Why a step or an allocation ended: Slurm's messages (22.05 to 24.11), and what they mean."""
 
 
 class Cluster(Protocol):
-    """How nodes are had (:mod:`neurotier.run.allocations`)."""
+    """How to get nodes (:mod:`neurotier.run.allocations`)."""
 
     environment: dict[str, str]
 
     def allocation(self, nodes: int) -> list[str]:
-        """The command that has so many whole nodes, prints the number of their job, and ends with its input."""
+        """The command that gets ``nodes`` whole nodes, prints the number of their job, and ends with its input."""
         ...
 
     def step(self, job: str, nodes: int, program: Sequence[str]) -> list[str]:
@@ -86,43 +86,43 @@ class Cluster(Protocol):
         ...
 
     def end(self) -> None:
-        """End the allocation if it is there still, and wait until it is gone."""
+        """End the allocation if it still exists, and wait until it is gone."""
         ...
 
 
 @dataclass
 class IorOverNodes(Ior):
-    """Points of an IOR run over the nodes of a cluster, an allocation for each.
+    """Points of an IOR run over the nodes of a cluster, with one allocation for each.
 
     Parameters
     ----------
     settings, places
         Of the run.
     cluster
-        How nodes are had.
+        How to get nodes.
     """
 
     elsewhere = True
     cluster: Cluster
 
     def require(self) -> None:
-        """Nothing here: nodes look for their programs."""
+        """Nothing here: the nodes check for their programs."""
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
-        """Nothing: nodes are there point by point."""
+        """Nothing: nodes are only there for a point."""
         return {}
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
-        """Have nodes, write, and read.
+        """Get nodes, write, and read.
 
         Raises
         ------
         LeftOutError
-            If Slurm will never have such nodes, or they have nothing to pin to.
+            If Slurm can never give such nodes, or they have nothing to pin to.
         TierError
             If there is too little room.
         ToolError
-            If nodes are not had now or differ, or one fails.
+            If no nodes are available now, they differ, or one fails.
         """
         tier = tier_named(self.settings, workspace.tier.name)
         below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
@@ -131,14 +131,14 @@ class IorOverNodes(Ior):
             try:
                 return self.steps(job, tier, point, plan)
             finally:
-                with suppress(ToolError):  # nodes that are gone
+                with suppress(ToolError):  # the nodes may be gone
                     run_step(self.cluster, job, point.nodes, plan | {"do": "clear"})
-                if not tier.node and tier.path.is_dir():  # what a node that failed has left, if it is seen from here
+                if not tier.node and tier.path.is_dir():  # what a failed node left, if visible from here
                     with suppress(OSError, TierError):  # the next point clears what is left
                         clear(tier.folder(self.target) / below)
 
     def steps(self, job: str, tier: Tier, point: Point, plan: Row) -> Row:
-        """What nodes that are there reach, by a step after the other."""
+        """What allocated nodes reach, one step after the other."""
         found = run_step(self.cluster, job, point.nodes, plan | {"do": "prepare"})
         hosts, numa = ([each[key] for each in found] for key in ("host", "numa"))
         if point.set_name == PIN and min(map(len, numa)) < 2:
@@ -168,12 +168,12 @@ class IorOverNodes(Ior):
 
 
 def compared(found: Sequence[Row], tier: Tier) -> tuple[bool, float]:
-    """Whether nodes see each other's files, and how far their clocks seem to be apart, s.
+    """Whether nodes see each other's files, and how far their clocks seem to differ, s.
 
     Raises
     ------
     ToolError
-        If nodes differ, or the clocks do by more than :data:`CLOCKS_S`.
+        If nodes differ, or their clocks do by more than :data:`CLOCKS_S`.
     """
     where, clocks_s = f"tier {tier.name!r}", [each["clock_s"] for each in found]
     for key in ("engine", "direct", "fs_type"):
@@ -192,7 +192,7 @@ def compared(found: Sequence[Row], tier: Tier) -> tuple[bool, float]:
 
 @contextmanager
 def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
-    """The job of whole nodes, which are gone afterwards, and as soon as this process is."""
+    """The job of whole nodes, which are released afterwards, and as soon as this process is gone."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         process, its_input, its_output = start(cluster, cluster.allocation(nodes), said)
         job = ""
@@ -205,7 +205,7 @@ def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
                 raise reason_of(said.read(), "allocation")
             yield job
         finally:
-            its_input.close()  # by which it ends once it has nodes, and its job as one that is completed
+            its_input.close()  # with this it ends once it has nodes, and its job counts as completed
             if not job:
                 process.terminate()
             if ended(process) != 0:
@@ -218,7 +218,7 @@ def await_grant(cluster: Cluster, its_output: IO[str], nodes: int) -> None:
     Raises
     ------
     LeftOutError
-        If it has none, and none can be waited for.
+        If it has none, and waiting is in vain.
     """
     looks = 0
     while not select.select([its_output], [], [], LOOK_S)[0]:
@@ -229,7 +229,7 @@ def await_grant(cluster: Cluster, its_output: IO[str], nodes: int) -> None:
 
 
 def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
-    """Have every node do its part of a step, once all are ready; the answer of each, in order.
+    """Have every node do its part of a step, once all are ready; returns each node's answer, in order.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
             node, _, text = line.partition(": ")
             try:
                 answers.append({"node": int(node), **json.loads(text)})
-            except (ValueError, TypeError):  # a line of srun, or one that a program did not mean for us
+            except (ValueError, TypeError):  # a line of srun, or other output of a program
                 print(line, end="", file=sys.stderr, flush=True)
                 said.append(line)
             if len(answers) == nodes:
@@ -264,15 +264,15 @@ def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
 
 
 def start(cluster: Cluster, command: Sequence[str], stderr: Any) -> tuple[subprocess.Popen[str], IO[str], IO[str]]:
-    """Start a command of Slurm; with its input and its output.
+    """Start a command of Slurm; returns it with its input and its output.
 
     Raises
     ------
     ToolError
-        If it is not there.
+        If it is not installed.
     """
     pipes: Row = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr, "errors": "replace"}
-    try:  # in a session of its own, since Ctrl-C is for us: it would have srun ask whether it is meant
+    try:  # in a session of its own, since Ctrl-C is for us: srun would ask whether it was meant
         process: Any = start_process(command, env=cluster.environment, start_new_session=True, **pipes)
         return process, process.stdin, process.stdout
     except OSError as error:
@@ -289,7 +289,7 @@ def ended(process: subprocess.Popen[str]) -> int:
 
 
 def reason_of(said: str, where: str) -> NeurotierError:
-    """Why a step or an allocation ended, from what Slurm has said.
+    """Why a step or an allocation ended, judging by Slurm's messages.
 
     >>> str(reason_of("srun: error: Node failure on n3\\nsrun: Job step aborted", "step write"))
     'step write: node n3 failed or was set down; start the same command again when it is back'
@@ -298,5 +298,5 @@ def reason_of(said: str, where: str) -> NeurotierError:
         if found := re.search(pattern, said):
             return ToolError(found.expand(what), where, fix)
     words = re.findall(r"^s\w+: error: (.*)", said, re.MULTILINE) or [said or "it said nothing"]
-    never = "node configuration is not available" in said  # a partition that is drained comes back
+    never = "node configuration is not available" in said  # a drained partition will come back
     return (LeftOutError if never else ToolError)(f"Slurm: {one_line('; '.join(words))}", where)

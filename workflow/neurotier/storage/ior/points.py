@@ -1,9 +1,9 @@
-"""Which points an IOR run has: so many nodes and processes, each with a file of its own, pinned or not; and how fio
+"""The points of an IOR run: a number of nodes and of processes, each with a file of its own, pinned or not; and how fio
 measures them.
 
-Every process writes a file of its own, and then reads that of another. fio says how long each took, and its logs when
-the first request of each was made; so processes of several nodes are laid over each other, as far as the nodes' clocks
-agree, and what all of them reached is taken as IOR counts it: from the first start to the last end.
+Every process writes a file of its own, and then reads that of another. fio reports how long each took, and its logs
+when the first request of each was made; so processes of several nodes can be put on one time axis, as far as the nodes'
+clocks agree, and the total is computed as IOR does: from the first start to the last end.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ START_S = 1.0
 """What fio takes to start, write and read."""
 
 ALLOCATED_S = 5.0
-"""What Slurm and the nodes take to start besides, if there are several."""
+"""What Slurm and the nodes take to start in addition, if there are several, s."""
 
 FASTEST_BYTES_PER_S = 5e9
-"""No node is thought to be faster when it is said what a run takes at least."""
+"""No node is assumed to be faster in the estimate of how long a run takes at least."""
 
 Span = Record
 """What a process did: ``node`` and ``process``, both from 0, ``start_s`` and ``end_s``, s since 1970 by its node, and
@@ -56,13 +56,13 @@ class Point:
     block_bytes
         Size of a request.
     wants_direct
-        Whether the page cache is bypassed where that can be.
+        Whether to bypass the page cache where possible.
     repetition
         Which repetition, from 1.
     nodes
         Nodes at once.
     concurrent
-        Benchmarks at once, each on as many of the nodes.
+        Benchmarks at once, each on an equal part of the nodes.
     measured_by
         What measures: ``fio``, or ``ior``.
     """
@@ -79,17 +79,17 @@ class Point:
 
     @property
     def bytes_per_node(self) -> int:
-        """Bytes that each node writes, and as many that it reads."""
+        """Bytes that each node writes, and then reads."""
         return self.processes * self.file_bytes
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that are written, and as many that are read."""
+        """Bytes that are written, and then read."""
         return self.nodes * self.bytes_per_node
 
     @property
     def seconds(self) -> float:
-        """Time that it takes at least, s."""
+        """Least time that it takes, s."""
         return (ALLOCATED_S if self.nodes > 1 else START_S) + 2 * self.bytes_per_node / FASTEST_BYTES_PER_S
 
 
@@ -101,7 +101,7 @@ def over_nodes(settings: IorSettings) -> bool:
 def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), whose: int = 0, own: int = 0) -> FioJob:
     """The job that writes, or reads, on one node.
 
-    Writing lasts until all is on the device. Whoever reads is another process than the one that wrote, if not another
+    Writing lasts until everything is on the device. The reader is another process than the writer, if not on another
     node, and what the page cache has of the file is evicted first.
 
     Parameters
@@ -111,9 +111,9 @@ def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), wh
     pattern
         ``write`` or ``read``.
     way
-        To the tier's files.
+        Access to the tier's files.
     numa
-        NUMA nodes that processes take turns on; empty to leave them where they are.
+        NUMA nodes to distribute processes over; empty to leave them where they are.
     whose, own
         The node whose files these are, and this one, from 0.
     """
@@ -149,7 +149,7 @@ def writer_for(node: int, nodes: int, concurrent: int) -> int:
     node, nodes
         The node that reads, and how many there are.
     concurrent
-        Benchmarks at once, each on as many of the nodes, in order.
+        Benchmarks at once, each on an equal part of the nodes, in order.
 
     >>> [writer_for(node, 4, 1) for node in range(4)], [writer_for(node, 4, 2) for node in range(4)]
     ([1, 2, 3, 0], [1, 0, 3, 2])
@@ -160,7 +160,7 @@ def writer_for(node: int, nodes: int, concurrent: int) -> int:
 
 
 def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0) -> tuple[FioResult, list[Span]]:
-    """Run a job, which is named ``write`` or ``read``, on a node; with what each process did.
+    """Run a job named ``write`` or ``read`` on a node; returns its result, and what each process did.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0)
         logs = (
             ("write_lat_log", f"{folder}/{job.name}"),
             ("log_unix_epoch", "1"),
-            ("disable_clat", "1"),  # else there were three logs
+            ("disable_clat", "1"),  # otherwise there would be three logs
             ("disable_slat", "1"),
         )
         done, spans = workspace.run(replace(job, options=(*job.options, *logs)), limit_s), []
@@ -185,14 +185,14 @@ def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0)
 
 
 def first_request_s(log: Path) -> float:
-    """When the first request of a log was made, s since 1970 (fio 3.29 and later).
+    """When the first request in a log was made, s since 1970 (fio 3.29 and later).
 
-    A line has the time at which a request was done, ms, and what it took, ns.
+    A line has the time at which a request was done, ms, and how long it took, ns.
 
     Raises
     ------
     ToolError
-        If fio wrote none, or in another way than is known here.
+        If fio wrote no log, or one of another layout.
     """
     try:
         with log.open() as file:
@@ -218,7 +218,7 @@ def span_s(spans: Sequence[Span]) -> float:
 
 
 def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
-    """What each group of so many nodes, in order, reached, bytes/s."""
+    """What each group of ``count`` nodes, in order, reached, bytes/s."""
     return [together(group) for group in gathered((span["node"] // count, span) for span in spans).values()]
 
 
@@ -232,7 +232,7 @@ def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -
     spans
         Of all processes of all nodes.
     nodes, concurrent
-        Of the point. The bandwidths of benchmarks at once, each counted by itself, are added.
+        Those of the point. Bandwidths of simultaneous benchmarks, each computed separately, are added.
     """
     own = by_nodes(spans, 1)
     starts = [span["start_s"] for span in spans]

@@ -10,7 +10,7 @@ from neurotier.storage.ior.medians import MORE, READ, WAYS, WRITE, Line, by_proc
 from neurotier.storage.workload.records import measured_rows
 
 LATE = 0.2
-"""Share of the time of a point that may pass between the starts of its processes; above it files are too small."""
+"""Share of a point's time that may pass between the starts of its processes; beyond it, files are too small."""
 
 
 def curves(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
@@ -20,7 +20,7 @@ def curves(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
 
 
 def verdict(name: str, each: dict[int, Line]) -> str:
-    """Where a tier's nodes write and read most, from where on more bring nothing, and whether fewer processes would."""
+    """Where a tier's nodes write and read fastest, where more gain nothing, and whether fewer processes would."""
     parts = []
     for way, verb in WAYS.items():
         medians = {
@@ -33,7 +33,7 @@ def verdict(name: str, each: dict[int, Line]) -> str:
 
 
 def growth_text(curve: Line, way: str) -> str:
-    """From where on more nodes bring nothing."""
+    """From where on more nodes gain nothing."""
     if len(curve) < 2:
         return ""
     counts = list(curve)
@@ -45,7 +45,7 @@ def growth_text(curve: Line, way: str) -> str:
 
 
 def fewer_text(each: dict[int, Line], way: str) -> str:
-    """Whether fewer processes on each of the most nodes are faster than the most; repetitions must not overlap."""
+    """Whether fewer processes on each of the most nodes are faster than the most; ranges must not overlap."""
     nodes = max(nodes for curve in each.values() for nodes in curve)
     on_most = {processes: curve[nodes] for processes, curve in each.items() if nodes in curve}
     best, is_sure = fastest(on_most, way)
@@ -59,7 +59,8 @@ def fewer_text(each: dict[int, Line], way: str) -> str:
 
 
 def at_once_text(rows: Sequence[Row]) -> list[str]:
-    """A sentence on the most benchmarks on the most nodes of each tier, beside the one on all of these nodes."""
+    """For each tier, a sentence that compares the most benchmarks at once on the most nodes with one on all of
+    these."""
     names = ("nodes", "concurrent", "processes")
     groups = gathered(((line_name(row), *(row[name] for name in names)), row) for row in measured_rows(rows))
     last = {}
@@ -76,7 +77,7 @@ def at_once_text(rows: Sequence[Row]) -> list[str]:
 
 
 def late_text(rows: Sequence[Row]) -> list[str]:
-    """Whether processes of several nodes began so far apart that the files are too small to tell what nodes reach."""
+    """Whether processes of several nodes began so far apart that the files are too small to show what nodes reach."""
     shares = [
         max(row[f"{way}_start_spread_s"], row.get("clock_spread_s") or 0.0) / row[f"{way}_span_s"]
         for row in measured_rows(rows)

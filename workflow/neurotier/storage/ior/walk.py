@@ -19,10 +19,10 @@ from neurotier.storage.workload.walk import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 SPANS = "spans"
-"""What is kept of a point and is no column: when each process began and ended."""
+"""What is kept of a point apart from columns: when each process began and ended."""
 
 OTHER_NODE, OTHER_PROCESS = "another node", "another process"
-"""Who reads what a process has written."""
+"""Who reads what a process wrote."""
 
 
 class Ior(Workload[Point]):
@@ -57,11 +57,11 @@ class Ior(Workload[Point]):
                 yield tier, Point(*about, repetition, nodes, concurrent, section.engine)
 
     def require(self) -> None:
-        """The program that measures, here."""
+        """Require the program that measures, here."""
         require_engine(self.settings.ior.engine, "target ior")
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
-        """Find the way to the tier's files, and the NUMA nodes to pin to."""
+        """Find the access to the tier's files, and the NUMA nodes to pin to."""
         tier, point = workspace.tier, points[0]
         self.numa = own_nodes() if point.set_name == PIN else ()
         if point.set_name == PIN and len(self.numa) < 2:

@@ -1,1 +1,1 @@
-"""The probe: a tier as one stream and as many see it."""
+"""The probe: what one stream, and many streams, get from a tier."""

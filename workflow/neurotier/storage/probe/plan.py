@@ -1,4 +1,4 @@
-"""What the rules ask: which tiers are probed, what that may take, and what makes an earlier probe out of date."""
+"""Answers for the rules: which tiers are probed, how long that may take, and what outdates an earlier probe."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from neurotier.core.tiers import Tier, find_mount, tier_named
 
 MIB = 1 << 20
 MOST_STREAMS = 96
-"""As the published experiment; more have to be asked for."""
+"""As in the published experiment; more must be requested."""
 
 LEAST_MINUTES = 21
-"""Half an hour with the time that a probe has by default."""
+"""Half an hour in total with the default duration of a probe."""
 
 BLOCK_BYTES = MIB
-"""As the published ``dd``."""
+"""As in the published ``dd``."""
 
 SMALLEST_BYTES = 16 * MIB
-"""Least that all streams together have to move for their bandwidth to mean something: a disk throttled to 20 MB/s takes
-the first MiB at 500 MB/s. On slow tiers it is moved, and repeated less often, however little time was given."""
+"""Least that all streams together must move for their bandwidth to mean something: a disk throttled to 20 MB/s takes
+the first MiB at 500 MB/s. On slow tiers it is moved, too, and repeated less often, however little time was given."""
 
 START_S = 0.5
 """What fio takes to start (measured: 0.3 s with one stream, 0.5 s with 64)."""
 
 LEAST_SLICE_S, MOST_SLICE_S = 0.5, 1.5
 JOBS, JOBS_OF_LEVEL = 7, 7
-"""Jobs of a repetition beside the curve, and of each number of streams, where reading into the page cache and small
-files count as one each; fewer on memory-backed tiers."""
+"""Jobs of a repetition outside the curve, and for each number of streams, where reading into the page cache and small
+files count as one each; fewer on tiers in memory."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class ProbePlan:
     node_class
         Class of the nodes that are measured; empty for this host.
     elsewhere
-        Whether they are others than this one, of which nothing here is true.
+        Whether these are other nodes than this one, so that nothing seen here applies.
     """
 
     settings: Settings
@@ -63,7 +63,7 @@ class ProbePlan:
 
     @property
     def tiers(self) -> list[str]:
-        """Tiers to probe: those that are named, else those of all placements."""
+        """Tiers to probe: those that are named, otherwise those of all placements."""
         return self.settings.probe.tiers or self.settings.placed_tiers
 
     def tables(self) -> list[Path]:
@@ -77,7 +77,7 @@ class ProbePlan:
     def streams(self, tier: str) -> int:
         """Most streams at once.
 
-        Where only ``--cores`` says it, a curve that was measured further stays: ``--cores 1`` is no reason to probe
+        If only ``--cores`` sets the limit, a curve that was measured further stays: ``--cores 1`` is no reason to probe
         again what ``--cores 25`` has probed.
         """
         if self.settings.probe.streams:
@@ -85,20 +85,20 @@ class ProbePlan:
         if self.settings.is_campaign:
             return min(MOST_STREAMS, max(self.settings.campaign.parallelism))
         measured = 1
-        with suppress(FileNotFoundError, StateError):  # a table that cannot be read is as none
+        with suppress(FileNotFoundError, StateError):  # an unreadable table counts as missing
             measured = max((row["streams"] for row in read_table(self.table(tier), "probe", {"streams"})), default=1)
         return max(measured, min(MOST_STREAMS, self.cores or 1))
 
     @property
     def minutes(self) -> int:
-        """Time that the probe of a tier asks a cluster for, min; on a slow tier it takes longer than planned."""
+        """Time that the probe of a tier requests from a cluster, min; on a slow tier it takes longer than planned."""
         return LEAST_MINUTES + math.ceil(3 * self.settings.probe.time_s / 60)
 
     def asked(self, tier: str) -> dict[str, Any]:
-        """What a probe depends on; when it changes, the tier is probed again.
+        """What a probe depends on; if it changes, the tier is probed again.
 
-        A tier that each node has for itself is found by the job, and is known here by its name alone; on a cluster, all
-        are found so.
+        A tier that each node has for itself is found by the job, and only known by its name here; on a cluster, this
+        holds for all tiers.
         """
         probe, declared = self.settings.probe, tier_named(self.settings, tier)
         effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}
@@ -111,7 +111,7 @@ class ProbePlan:
         return {**place, **effort, "streams": self.streams(tier)}
 
     def has_room(self, tier: str) -> bool:
-        """Whether a tier of this machine has been probed, or has the room for that."""
+        """Whether a tier of this machine has been probed, or has room for that."""
         if self.table(tier).exists():
             return True
         try:
@@ -122,7 +122,7 @@ class ProbePlan:
 
 
 def levels(streams: int) -> list[int]:
-    """Numbers of streams: the powers of two below the most, and the most.
+    """Numbers of streams: the powers of two below the largest number, and that number.
 
     >>> levels(1), levels(2), levels(6), levels(96)
     ([1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8, 16, 32, 64, 96])
@@ -141,7 +141,7 @@ class Effort:
     repetitions
         How often everything is measured, if time allows.
     time_s
-        For the tier, s.
+        Duration of the tier's probe, s.
     file_bytes
         Largest file of a stream.
     room_bytes
@@ -156,12 +156,12 @@ class Effort:
 
     @property
     def slice_s(self) -> float:
-        """What each job may take, s."""
+        """How long each job may take, s."""
         jobs = JOBS + JOBS_OF_LEVEL * len(levels(self.streams))
         return min(MOST_SLICE_S, max(LEAST_SLICE_S, self.time_s / (self.repetitions * jobs) - START_S))
 
     def stream_bytes(self, streams: int, bandwidth_bytes_per_s: float) -> int:
-        """Size of each stream's file: as large as asked for, but for the room, and what can be moved in a slice."""
+        """Size of each stream's file: as requested, but limited by the room, and by what can be moved in a slice."""
         together = min(self.room_bytes, max(SMALLEST_BYTES, self.slice_s * bandwidth_bytes_per_s))
         blocks = int(min(self.file_bytes, together / streams)) // BLOCK_BYTES
         return max(1, blocks) * BLOCK_BYTES
@@ -173,7 +173,7 @@ def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
     Raises
     ------
     TierError
-        If the smallest files that make sense are more than its share.
+        If the smallest meaningful files exceed the probe's share of the tier.
     """
     free = tier.usable_bytes()
     room, needed = int(settings.share * free), streams * SMALLEST_BYTES

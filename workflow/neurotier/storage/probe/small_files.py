@@ -1,9 +1,9 @@
-"""Small files: what making, looking at and removing one takes, with one stream and with many.
+"""Small files: the cost of making one, looking at it and removing it, with one stream and with many.
 
-fio's engines for metadata tell the time of a call, on empty files. A model has to know apart what is in there: CPU
-time, which competes for processors, and waiting for the tier, which does not; waiting for a processor is neither. So
-processes of our own do what pipelines do: each makes files of 4 KiB in a folder of its own, looks at each,
-and removes them. Between the three, all wait for each other.
+fio's engines for metadata report the time of a call, on empty files. A model needs its components: CPU time, which
+competes for processors, and waiting for the tier, which does not; waiting for a processor is neither. So processes of
+our own do what pipelines do: each makes files of 4 KiB in a folder of its own, looks at each, and removes them. Between
+these three, all processes wait for each other.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from neurotier.storage.calls import run_call
 OPERATIONS = ("make", "look", "remove")
 
 FILES, FILES_OF_EACH = 500, 100
-"""Files of all streams together, or of each if that is more; fewer where a slice or the room does not suffice. Not
-many, as some file systems (ext4 without a journal) get slow from what was just removed, by a probe, too."""
+"""Files of all streams together, or of each if that is more; fewer if a slice or the room does not suffice. Not many,
+since some file systems (ext4 without a journal) slow down after removals, a probe's own included."""
 
 LEAST_FILES = 20
 """With fewer, a tier counts as full."""
 
 INODE_SHARE = 0.1
-"""Share of a tier's free inodes that all streams may take together; its bytes have been looked at before."""
+"""Share of a tier's free inodes that all streams may take together; the room in bytes has been checked before."""
 
 SIZE_BYTES = 4096
 
@@ -47,7 +47,7 @@ Measured = dict[str, Row]
 
 
 def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout_s: float) -> Measured:
-    """Make, look at and remove small files by so many streams at once.
+    """Make, look at and remove small files with ``streams`` streams at once.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
     streams
         Processes.
     slice_s
-        How long each makes files at most, s.
+        How long each may make files, s.
     timeout_s
         End them after this time, s.
 
@@ -88,7 +88,7 @@ def spent() -> tuple[float, float, float]:
 
 
 def make(files: int, slice_s: float) -> int:
-    """Make files here until there are enough, or time or room is over; how many were made."""
+    """Make files here until there are enough, or time or room is used up; returns how many were made."""
     made, data, deadline_s = 0, bytes(SIZE_BYTES), time.monotonic() + slice_s
     try:
         while made < files and (not made or time.monotonic() < deadline_s):
@@ -105,7 +105,7 @@ def make(files: int, slice_s: float) -> int:
 
 
 def work(folder: str, files: int, slice_s: float, together: Barrier, results: SimpleQueue[Any]) -> None:
-    """What the process of a stream does in a folder of its own; for each operation, files and what they took."""
+    """What a stream's process does in a folder of its own; for each operation, it reports the files and their cost."""
     end_with_parent()
     made, took = 0, {}
     try:
@@ -122,7 +122,7 @@ def work(folder: str, files: int, slice_s: float, together: Barrier, results: Si
                     call(f"f{number}")
             took[name] = [made, *(last - first for last, first in zip(spent(), begin, strict=True))]
         results.put(took)
-    except BrokenBarrierError:  # another stream says why
+    except BrokenBarrierError:  # another stream reports why
         results.put(None)
     except OSError as error:
         together.abort()
@@ -133,7 +133,7 @@ def work(folder: str, files: int, slice_s: float, together: Barrier, results: Si
 
 
 def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
-    """Let streams work in step; what each operation took.
+    """Let streams work in step; returns the cost of each operation.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
 
 
 def files_of_each(streams: int, free_inodes: int) -> int:
-    """How many files each stream makes at most; file systems that make inodes as they need them say that 0 are free.
+    """How many files each stream makes at most; file systems that create inodes on demand report 0 free ones.
 
     >>> files_of_each(2, 0), files_of_each(96, 1_000_000), files_of_each(2, 3_000), files_of_each(2, 50)
     (250, 100, 150, 20)
@@ -166,11 +166,11 @@ def files_of_each(streams: int, free_inodes: int) -> int:
 
 
 def mean_of(streams: Sequence[Sequence[float]]) -> Row:
-    """Of each stream its files, and by the clock, of CPU time and of waiting for a processor what they took, s; the
-    means over all files as cells.
+    """From each stream's number of files and their clock time, CPU time and waiting for a processor, s: means over all
+    files, as cells.
 
-    CPU time has that of our own loop in it (some 2 us). The rest but for the queue is waiting for the tier, or for its
-    locks; ``operation_s`` is without what others took of the processors.
+    CPU time includes that of our own loop (some 2 us). What is left without the queue is waiting for the tier, or for
+    its locks; ``operation_s`` excludes what others took of the processors.
 
     >>> mean_of([[4, 2.0, 0.5, 0.5], [12, 2.0, 0.5, 0.5]])["operation_wait_s"]
     0.125

@@ -1,6 +1,6 @@
-"""The walk: everything that is measured of a tier, once in each repetition, so that a slow drift shows as a range.
+"""The walk: everything that is measured of a tier, once per repetition, so that a slow drift shows as a range.
 
-Most measurements are jobs of fio. The table has a row per measurement: medians over the repetitions with their range.
+Most measurements are jobs of fio. The table has one row per measurement: medians over the repetitions with their range.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ DEEP = 32
 """Queue depth of small requests, besides 1."""
 
 PATIENCE = 3.0
-"""How many times the slice that is planned for it a job may go on."""
+"""How many times its planned slice a job may take."""
 
 
 @dataclass(frozen=True)
 class Measurement(FioJob):
-    """A row of the table before it is measured: fio's job, named by its pattern, and what it is a ``part`` of.
+    """A row of the table before it is measured: fio's job, named by its pattern, and the ``part`` of the probe.
 
-    Of :data:`FILES` it says what our own processes do.
+    For :data:`FILES` it describes what our own processes do.
     """
 
     part: str = ""
@@ -50,7 +50,7 @@ Samples = dict[Measurement, Rows]
 
 
 def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
-    """One stream as by ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
+    """One stream, as with ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
     read = Measurement("read", "read", BLOCK_BYTES, file_bytes, files="one", part="one_stream")
     write = replace(read, name="write", pattern="write", end_fsync=True, fresh=True)
     cached = [] if is_in_memory(kind) else [replace(read, name="cached_read", options=(("invalidate", "0"),))]
@@ -60,7 +60,7 @@ def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
 def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Measurement]:
     """Small random requests, one and many at once, on the file of one stream.
 
-    Buffered writes would end in the page cache; they are flushed one by one.
+    Buffered writes would stop at the page cache; they are flushed one by one.
     """
     read = Measurement(
         name="random_read",
@@ -80,10 +80,10 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
 
 
 def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_s: float) -> list[Measurement]:
-    """Streams at once: to and from the device, half and half, and to and from the page cache if there is one.
+    """Simultaneous streams: to and from the device, half and half, and to and from the page cache if there is one.
 
-    All are to run at the same time, and some start later than others; so files that are read are gone over again
-    until the slice is over, unless that would find them in the page cache.
+    All should run at the same time, though some start later; so files are read over and over until the slice is over,
+    unless they would then come from the page cache.
     """
     buffered = Measurement(
         name="write",
@@ -113,7 +113,7 @@ TIMEOUT_S = 60.0
 """How much longer than planned a job may take before the device is said to hang."""
 
 SPREADS = {"bandwidth_{}bytes_per_s": "bandwidth_bytes_per_s", "operation_{}s": "operation_s"}
-"""Columns of the least and the greatest of the repetitions, and what they are of."""
+"""Columns for the least and greatest of the repetitions, and the figure that each is of."""
 
 
 def probe_tier(
@@ -129,17 +129,17 @@ def probe_tier(
     Parameters
     ----------
     tier
-        As it is on this node (:meth:`Tier.here`).
+        The tier as it is on this node (:meth:`Tier.here`).
     settings
-        What it may take.
+        Limits of the probe.
     streams
         Most streams at once.
     places
-        Of the results folder that it is measured for.
+        Of the results folder for which it is measured.
     say
-        Tells the user.
+        Prints a line for the user.
     tell
-        Takes how far it is, before each measurement.
+        Reports progress, before each measurement.
 
     Raises
     ------
@@ -163,16 +163,16 @@ def probe_tier(
 
 @dataclass
 class Walk:
-    """A probe under way.
+    """A probe in progress.
 
     Parameters
     ----------
     workspace
         Where its jobs run.
     effort
-        What it may take.
+        Limits of the probe.
     tell
-        Takes how far it is.
+        Reports progress.
     """
 
     workspace: Workspace
@@ -182,7 +182,7 @@ class Walk:
     began_s: float = field(default_factory=time.monotonic)
 
     def run(self) -> Samples:
-        """Measure everything, and again while there is time; raises as :meth:`Workspace.run`."""
+        """Measure everything, and again while there is time; errors as :meth:`Workspace.run`."""
         groups = self.first_repetition(find_access(self.workspace.folder, self.workspace.tier.kind))
         for done in range(1, self.effort.repetitions):
             if (time.monotonic() - self.began_s) * (done + 1) / done > self.effort.time_s:
@@ -193,10 +193,10 @@ class Walk:
         return self.samples
 
     def first_repetition(self, access: Access) -> list[list[Measurement]]:
-        """Measure everything once, with sizes that follow from what has been measured; the measurements, in groups.
+        """Measure everything once, with sizes that follow from what was measured so far; the measurements, in groups.
 
-        Small files come first, in between and last: what a file takes may depend on what was removed there lately, by
-        the probe itself, too, and that shows as a range.
+        Small files come first, in between and last: their cost may depend on what was removed there lately, even by the
+        probe itself, and that shows as a range.
         """
         effort, kind, slice_s = self.effort, self.workspace.tier.kind, self.effort.slice_s
         self.measure_files()
@@ -213,14 +213,14 @@ class Walk:
         return groups
 
     def measure(self, group: list[Measurement]) -> Rows:
-        """Measure a group, and keep the figures of each, which are returned."""
+        """Measure a group, keep the figures of each measurement, and return them."""
         rows = self.measured(group)
         for each, row in zip(group, rows, strict=True):
             self.samples.setdefault(each, []).append(row)
         return rows
 
     def measured(self, group: list[Measurement]) -> Rows:
-        """Figures of a group, measured on files that it shares with no other."""
+        """Figures of a group, measured on files that no other group shares."""
         try:
             return [self.measure_one(each) for each in group]
         finally:
@@ -247,12 +247,12 @@ class Walk:
 
 
 def rate_of(rows: Rows) -> float:
-    """Bandwidth to or from the device, bytes/s, whichever is less."""
+    """Bandwidth to or from the device, bytes/s, whichever is lower."""
     return min(float(row["bandwidth_bytes_per_s"]) for row in rows if row["name"] in ("read", "write"))
 
 
 def probe_rows(tier: Tier, samples: Samples) -> Rows:
-    """Rows of ``probe.tsv`` for a tier that was measured on this node now; small files come last."""
+    """Rows of ``probe.tsv`` for a tier just measured on this node; small files come last."""
     facts = {
         **dict.fromkeys(columns("probe")),
         **facts_of(tier),

@@ -1,1 +1,1 @@
-"""Staging: writers hand readers a time step after the other through a service whose store is a file on a tier."""
+"""Staging: writers hand data to readers, time step by time step, through a service whose store is a file on a tier."""

@@ -1,8 +1,8 @@
 """The engines of ADIOS2: ``adios2-sst`` from memory to memory, ``adios2-bp5`` by files that are read while they grow.
 
-The package on PyPI is built without MPI, so each writer has a stream of its own, and each reader opens those that it
-reads of. Nothing stands between them: there are no servers. Writers and readers are processes of their own, which are
-all asked for a step at once.
+The package on PyPI is built without MPI, so each writer has a stream of its own, and each reader opens the streams that
+it needs. There are no servers in between. Writers and readers are separate processes, which are all told to do a step
+at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parameters(exchange: Exchange, readers: int) -> dict[str, str]:
     if exchange.engine != SST:
         polling = {"OpenTimeoutSecs": str(OPEN_S), "BeginStepPollingFrequencySecs": str(POLL_S)}
         return {**polling, "StatsLevel": "0"}
-    full = "Block" if readers else "Discard"  # what nobody reads must not be waited for
+    full = "Block" if readers else "Discard"  # a stream without readers must not wait for any
     queue = {"QueueLimit": "1" if not readers else "2", "QueueFullPolicy": full}
     return {"DataTransport": "WAN", "RendezvousReaderCount": str(readers), "OpenTimeoutSecs": str(OPEN_S), **queue}
 
@@ -55,13 +55,13 @@ def stream(exchange: Exchange, writer: int, mode: str) -> Any:
 
 
 def streams_of(exchange: Exchange, reader: int) -> dict[int, list[tuple[int, int]]]:
-    """Writers whose streams a reader reads of: for each, place of the piece in the reader's copy, and in the stream."""
+    """Writers whose streams a reader needs: for each, places of the pieces in the reader's copy, and in the stream."""
     pieces = [divmod(number, exchange.pieces_per_writer) for number in exchange.pieces_of_reader(reader)]
     return dict(sorted(gathered((writer, (place, piece)) for place, (writer, piece) in enumerate(pieces)).items()))
 
 
 def write(exchange: Exchange, writer: int, asked: Connection) -> None:
-    """What a writer does: at every word of the parent's a step."""
+    """What a writer does: one step at every message from the parent."""
     source = Source(exchange, writer)
     with stream(exchange, writer, "w") as out:
         asked.send(os.getpid())
@@ -79,7 +79,7 @@ def write(exchange: Exchange, writer: int, asked: Connection) -> None:
 
 
 def flush(folder: Path) -> None:
-    """Have the files of a stream on their device, and no more than they: it is timed."""
+    """Flush the files of a stream to their device, and nothing else: this is timed."""
     for file in folder.iterdir():
         if file.is_file():
             with opened(file, os.O_RDONLY) as handle:
@@ -87,7 +87,7 @@ def flush(folder: Path) -> None:
 
 
 def read(exchange: Exchange, reader: int, asked: Connection) -> None:
-    """What a reader does: at every word of the parent's, which has the checksums, a step."""
+    """What a reader does: one step at every message from the parent, which contains the checksums."""
     sink, wanted = Sink(exchange, reader), streams_of(exchange, reader)
     words = exchange.piece_bytes // WORD_BYTES
     sources = {writer: stream(exchange, writer, "r") for writer in wanted}
@@ -118,14 +118,14 @@ class Client:
     def __init__(self, name: str, work: Any, exchange: Exchange, number: int) -> None:
         self.name = name
         self.connection, theirs = multiprocessing.Pipe()
-        context = multiprocessing.get_context("fork")  # this process has one thread, and has not loaded ADIOS2
+        context = multiprocessing.get_context("fork")  # safe: this process has one thread, and has not loaded ADIOS2
         self.process = context.Process(target=client, args=(work, exchange, number, theirs), daemon=True)
         self.process.start()
         theirs.close()
 
 
 def client(work: Any, exchange: Exchange, number: int, asked: Connection) -> None:
-    """The process of a client; what it fails of is its last word."""
+    """The process of a client; if it fails, its last message is the error."""
     end_with_parent()
     try:
         work(exchange, number, asked)
@@ -178,8 +178,8 @@ def serving(exchange: Exchange) -> Iterator[Service]:
 
 
 def ask(clients: Sequence[Client], given: Sequence[Any]) -> list[Any]:
-    """Ask all clients at once; their answers."""
+    """Ask all clients at once; returns their answers."""
     for one, word in zip(clients, given, strict=True):
-        with contextlib.suppress(ConnectionError):  # of one that is gone; who waits for its answer says so
+        with contextlib.suppress(ConnectionError):  # it is gone, which waiting for its answer reports
             one.connection.send(word)
     return answers(clients)

@@ -1,4 +1,4 @@
-"""Curves: how response times depend on one number of processes, all else being the same; and what they show.
+"""Curves: how response times depend on one number of processes, all else being equal; and what they show.
 
 The published experiment varies the servers (its Figure 6), and the readers or the writers in strong and in weak scaling
 (its Figures 7 and 8).
@@ -19,7 +19,7 @@ from neurotier.storage.workload.records import measured_rows
 COUNTS = ("writers", "readers", "servers")
 FIXED = ("tier", "engine", "per", "set")
 SAME = ["engine", "set", "per", *COUNTS, "bytes_per_writer", "bytes_per_reader", "repetition"]
-"""What rows of the same point on different tiers have in common."""
+"""What rows for the same point on different tiers have in common."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Curve:
     Attributes
     ----------
     tier, engine
-        Where the data were, and who staged.
+        Where the data were, and the engine.
     axis
         ``writers``, ``readers`` or ``servers``.
     others
@@ -51,7 +51,7 @@ class Curve:
 
     @property
     def best(self) -> int:
-        """The number with the least median; of equal ones the smaller."""
+        """The number with the lowest median; of equal ones, the smaller."""
         return min(self.times, key=lambda count: (self.times[count].median, count))
 
     @property
@@ -66,16 +66,16 @@ class Curve:
         return ", ".join(counted(count, name.removesuffix("s")) for name, count in pairs if count)
 
     def slower(self) -> float:
-        """How many times as long the greatest number takes as the best one."""
+        """How many times as long the largest number takes as the best one."""
         return self.times[max(self.times)].median / self.times[self.best].median
 
     def growth(self) -> float:
-        """How many times as long the greatest number takes as the smallest."""
+        """How many times as long the largest number takes as the smallest."""
         return self.times[max(self.times)].median / self.times[min(self.times)].median
 
 
 def place_text(tier: str, engine: str) -> str:
-    """Where the data of a point were, and who staged.
+    """Where the data of a point were, and the engine.
 
     >>> place_text("disk", "ray"), place_text("disk", "adios2-sst")
     ('ray on disk', 'adios2-sst in memory')
@@ -109,23 +109,24 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
 
 
 def of_each_place(found: Sequence[Curve]) -> list[Curve]:
-    """For every tier and engine the curve with the most numbers on its axis, and of those with most other processes."""
+    """For every tier and engine, the curve with the most numbers on its axis; of several, the one with most other
+    processes."""
     of_place = gathered((one.name, one) for one in found)
     return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """Reading from a tier that is no memory, beside reading from one that is.
+    """Reading from a tier that is not in memory, compared with reading from one that is.
 
     Attributes
     ----------
     tier, engine
-        Where the data were, and who staged.
+        Where the data were, and the engine.
     write_ratio, read_ratio
-        How many times as long it takes as in memory, median over the same points.
+        How many times as long each takes as in memory, median over the same points.
     device_share
-        Share of what was read that came from the device; ``None`` where the kernel did not tell.
+        Share of what was read that came from the device; ``None`` if the kernel did not report it.
     """
 
     tier: str
@@ -136,7 +137,7 @@ class Hidden:
 
 
 def hidden(rows: Iterable[Row]) -> list[Hidden]:
-    """Every tier that is no memory beside one that is, over the points that both have."""
+    """Every tier not in memory, compared with one in memory over the points that both have."""
     from pandas import DataFrame  # here, since rules read what the pages show
 
     known = DataFrame(
@@ -154,13 +155,13 @@ def hidden(rows: Iterable[Row]) -> list[Hidden]:
 
 
 def synchronising(rows: Iterable[Row]) -> tuple[float, Row, str] | None:
-    """Where waiting for each other takes the largest part; ``None`` if nothing was measured.
+    """Where waiting for each other takes the largest share; ``None`` if nothing was measured.
 
     Returns
     -------
     tuple
-        Part of the time from asking all until all had answered in which the average client was not at its request; the
-        point; and whether it is that of the ``write`` or of the ``read``.
+        Share of the time, from asking all until all had answered, in which the average client was not busy with its
+        request; the point; and ``write`` or ``read``.
     """
     found = [
         (1 - row[f"{way}_client_s"] / row[f"{way}_round_s"], row, way)

@@ -1,4 +1,4 @@
-"""An exchange: what the writers and readers of one point hand each other in every time step.
+"""An exchange: what the writers and readers of one point hand over in every time step.
 
 The data of a step are cut into pieces, the largest with which each writer and each reader has whole ones: with more
 readers than writers, or the other way round, requests become smaller, as in the published experiment. Contents come
@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 WORD_BYTES = 8
-"""Contents are whole words, so that another step's are made by one addition."""
+"""Contents are whole words, so that the next step's contents take one addition to make."""
 
 STEP = "step"
-"""Value of ``per``: bytes are those of a whole step (strong scaling); else of each writer and reader (weak scaling)."""
+"""Value of ``per`` if bytes are those of a whole step (strong scaling); otherwise of each writer and reader (weak
+scaling)."""
 
 IN_MEMORY = ("adios2-sst",)
 """Engines that keep nothing on a tier; they are measured once."""
@@ -27,10 +28,10 @@ SERVED = ("ray",)
 """Engines that have servers."""
 
 START_S, CLIENT_S, USUAL_BYTES_PER_S = 5.0, 0.3, 1e9
-"""What a point takes at least: to start, for each process, and to move its bytes."""
+"""Least that a point takes: s to start, s for each process, and bytes/s to move its data."""
 
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
-"""What a step adds to each word: odd, so that no two steps are the same."""
+"""Added to each word in every step: odd, so that no two steps are the same."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Point:
     set_name
         Set of the configuration that it belongs to.
     engine, writers, readers, servers
-        Who stages, and how many processes of each kind; servers are 0 for engines without.
+        The engine, and how many processes of each kind; 0 servers for engines that have none.
     per
         ``step`` in strong scaling, ``client`` in weak scaling.
     bytes_per_writer, bytes_per_reader
@@ -50,7 +51,7 @@ class Point:
     steps
         Time steps.
     flush
-        Whether writes end on the device.
+        Whether a write lasts until its data are on the device.
     repetition
         Which repetition, from 1.
     """
@@ -74,7 +75,7 @@ class Point:
 
     @property
     def seconds(self) -> float:
-        """Time that it takes at least, s."""
+        """Least time that it takes, s."""
         clients = self.writers + self.readers + self.servers
         moved_bytes = self.written_bytes + self.steps * self.readers * self.bytes_per_reader
         return START_S + CLIENT_S * clients + moved_bytes / USUAL_BYTES_PER_S
@@ -82,7 +83,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Exchange(Point):
-    """Writers, readers and what they hand over; servers are Ray's, ADIOS2 has none.
+    """Writers, readers and what they hand over; only Ray has servers, ADIOS2 has none.
 
     Attributes
     ----------
@@ -109,7 +110,7 @@ class Exchange(Point):
         return self.bytes_per_writer // self.piece_bytes
 
     def pieces_of_reader(self, reader: int) -> list[int]:
-        """Numbers of the pieces that a reader gets, those of all writers counted on; beyond the last, the first again.
+        """Numbers of the pieces that a reader gets, counted through all writers; after the last comes the first again.
 
         >>> exchange = Exchange("set", "ray", 4, 2, 1, "step", 8, 16, 1, False, 1, 1, "", "")
         >>> [exchange.pieces_of_reader(reader) for reader in range(2)]
@@ -129,7 +130,7 @@ class Source:
         self.pieces = np.split(self.words, exchange.pieces_per_writer)
 
     def next_step(self) -> list[int]:
-        """Make the contents of the next step; the checksum of each piece."""
+        """Make the contents of the next step; returns the checksum of each piece."""
         self.words += STRIDE
         return [checksum(piece) for piece in self.pieces]
 
@@ -142,7 +143,7 @@ class Sink:
         self.pieces = np.zeros((len(self.numbers), exchange.piece_bytes // WORD_BYTES), dtype=np.uint64)
 
     def wrong(self, checksums: Mapping[int, int]) -> list[int]:
-        """Numbers of the pieces that are not what their writers wrote, by the writers' checksums."""
+        """Numbers of the pieces that differ from what their writers wrote, judging by the writers' checksums."""
         pairs = zip(self.numbers, self.pieces, strict=True)
         return [number for number, piece in pairs if checksum(piece) != checksums[number]]
 

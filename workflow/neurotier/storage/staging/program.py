@@ -31,14 +31,14 @@ class Service:
     Attributes
     ----------
     pids, servers
-        Numbers of all its processes, and of its servers.
+        Process numbers of everything in it, and of its servers.
     write
-        Has all write; for each writer its begin and end, and last the checksums of its pieces.
+        Makes all writers write; for each it returns begin and end and, last, the checksums of its pieces.
     read
-        Has all read, by what ``write`` gave and, for each reader, the checksums of its pieces by their numbers; for
-        each its begin and end, and last the pieces that were not what had been written.
+        Makes all readers read, given what ``write`` returned and, for each reader, the checksums of its pieces by
+        number; for each it returns begin and end and, last, the pieces that differ from what was written.
     check
-        Raises what is wrong with the service after a step.
+        Raises an error if something is wrong with the service after a step.
     """
 
     pids: list[int]
@@ -49,7 +49,7 @@ class Service:
 
 
 def main() -> int:
-    """Run the exchange of a plan; the exit code."""
+    """Run the exchange of a plan; returns the exit code."""
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def run(exchange: Exchange, say: Callable[..., None]) -> None:
-    """Have an engine's writers and readers exchange all steps."""
+    """Have an engine's writers and readers do all steps of an exchange."""
     if exchange.engine == "ray":
         from neurotier.storage.staging.ray import serving
     else:
@@ -88,7 +88,7 @@ def run(exchange: Exchange, say: Callable[..., None]) -> None:
 
 
 def timed_step(exchange: Exchange, service: Service) -> Record:
-    """One time step: all write, and when all have, all read.
+    """One time step: all write, and once all have, all read.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def timed_step(exchange: Exchange, service: Service) -> Record:
 
 
 def device_read_bytes(pids: list[int]) -> int | None:
-    """Bytes that processes have had read from devices; ``None`` if the kernel does not tell, or one has ended."""
+    """Bytes that processes have read from devices; ``None`` if the kernel does not report it, or one has ended."""
     try:
         return sum(read_io(f"/proc/{pid}/io")[2] for pid in pids)
     except OSError:

@@ -1,9 +1,9 @@
 """The engine ``ray``: servers are the nodes of a Ray cluster on this machine, each with its own store in a mapped file.
 
-Ray makes that file in the folder it is told and removes its name at once, so it is gone with the server. Writers and
-readers are actors attached to a server each, in turn. A writer's data go to the store of its own server; a reader that
-wants them from another one has that server send them to its own. Data are never spilled: a full store is an error.
-Everything listens on the loopback alone, and answers only who has a token that lies in the private scratch folder.
+Ray creates that file in the folder it is given and removes its name at once, so it disappears with the server. Writers
+and readers are actors, attached to servers in turn. A writer's data go to the store of its own server; if a reader on
+another server wants them, that server gets a copy. Data are never spilled: a full store is an error. Everything listens
+on the loopback only, and answers only clients with a token, which lies in the private scratch folder.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ LEAST_STORE_BYTES = 96 << 20
 """Ray refuses stores of less than 75 MiB."""
 
 STORE_FACTOR = 2.2
-"""Room in a store for what is freed a moment later than the next step begins, and for gaps."""
+"""Room in a store for data that are freed only after the next step has begun, and for gaps."""
 
 MS_SYNC = 4
 LIBC.msync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 ENVIRONMENT = {
-    "RAY_AUTH_MODE": "token",  # else every user who reaches a port of it runs code as this one
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else it listens on all addresses
+    "RAY_AUTH_MODE": "token",  # otherwise every user who reaches one of its ports could run code as this user
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # otherwise it listens on all addresses
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # it kills actors when the machine's memory is used
     "RAY_DEDUP_LOGS": "0",
@@ -49,7 +49,7 @@ ENVIRONMENT = {
 
 
 def store_bytes(point: Point) -> int:
-    """Size of each server's store, bytes: what its writers write in a step, and what its readers have sent to it."""
+    """Size of each server's store, bytes: what its writers write in a step, and what its readers have sent there."""
     writers, readers = (-(-count // point.servers) for count in (point.writers, point.readers))
     step = writers * point.bytes_per_writer + readers * point.bytes_per_reader * (point.servers > 1)
     return max(LEAST_STORE_BYTES, int(STORE_FACTOR * step))
@@ -100,7 +100,7 @@ class Reader:
 
 
 def flush(piece: np.ndarray) -> None:
-    """Have a piece of the mapped store on its device, as far as whole pages."""
+    """Flush a piece of the mapped store to its device, in whole pages."""
     begin = piece.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
     check(LIBC.msync(begin, piece.ctypes.data + piece.nbytes - begin, MS_SYNC))
 
@@ -112,7 +112,7 @@ def serving(exchange: Exchange) -> Iterator[Service]:
     token.touch(0o600)
     token.write_text(secrets.token_hex(32))
     os.environ.update(ENVIRONMENT, RAY_TMPDIR=exchange.scratch, RAY_AUTH_TOKEN_PATH=str(token))
-    os.environ.pop("RAY_AUTH_TOKEN", None)  # it would count more
+    os.environ.pop("RAY_AUTH_TOKEN", None)  # it would take precedence
     Path(exchange.scratch, "ray").mkdir()
     import ray
     from ray.cluster_utils import Cluster
@@ -163,9 +163,9 @@ def server(number: int) -> str:
 
 
 def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
-    """Raise :class:`TierError` if a server keeps data elsewhere, as Ray does without a word where a tier has no room.
+    """Raise :class:`TierError` if a server keeps data elsewhere, as Ray silently does if a tier has no room.
 
-    What was measured would then be another tier.
+    Another tier would then have been measured.
     """
     for pid in servers:
         mapped = {line.split(maxsplit=5)[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()}
@@ -185,7 +185,7 @@ def answers(exchange: Exchange, asked: Sequence[tuple[str, Any]]) -> list[Any]:
     ToolError
         As soon as one of them fails or is gone.
     TierError
-        If the tier has no room, nor the disk of temporary files, to which Ray turns then.
+        If neither the tier nor the disk for temporary files, which Ray uses then, has room.
     """
     import ray
     from ray.exceptions import OutOfDiskError, RayActorError, RayTaskError

@@ -1,4 +1,4 @@
-"""Supervision: an exchange is run in processes of its own, and whatever happens to them, none is left.
+"""Supervision: an exchange is run in processes of its own, and whatever happens, none of them is left behind.
 
 Ray's servers lead sessions of their own, so that no group holds them all; the mark of the call does
 (:mod:`neurotier.storage.calls`). A step that does not end in time, a server or a client that is
@@ -35,10 +35,10 @@ ENGINES = {"ray": "ray", "adios2-sst": "adios2", "adios2-bp5": "adios2"}
 """Engine to the Python package that it needs."""
 
 RAY_WITH_TOKEN = (2, 52)
-"""The first version of Ray that can be told to ask everybody for a token."""
+"""The first version of Ray that can require a token from everybody."""
 
 OWN_NETWORK = ("adios2-sst",)
-"""Engines that listen on all addresses, and run what whoever connects sends them."""
+"""Engines that listen on all addresses, and run whatever anybody who connects sends them."""
 
 START_S, START_PER_PROCESS_S = 90.0, 4.0
 """How long servers, writers and readers may take to start, s: a fixed part, and one for each of them."""
@@ -54,11 +54,11 @@ class Outcome:
     Attributes
     ----------
     steps
-        Those that ended, in order (:func:`neurotier.storage.staging.program.timed_step`).
+        Finished steps, in order (:func:`neurotier.storage.staging.program.timed_step`).
     start_s
         Time until all servers, writers and readers were ready, s.
     servers
-        Numbers of the servers' processes.
+        Process numbers of the servers.
     """
 
     steps: list[Record] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Outcome:
 
 
 def require_engine(engine: str, where: str) -> None:
-    """Raise :class:`ToolError` if an engine is not installed or cannot be closed to others; ``where`` needs it."""
+    """Raise :class:`ToolError` if an engine is not installed or cannot be protected from others; ``where`` needs it."""
     package = ENGINES[engine]
     if find_spec(package) is None:
         fix = f"pip install 'neurotier[{package}]', or take another engine"
@@ -89,11 +89,11 @@ def run_exchange(
     exchange
         What to do, in folders that exist.
     log
-        Where everything goes that libraries print.
+        File for everything that libraries print.
     timeout_s
         Longest time that a step may take, s.
     heard
-        Told of the outcome so far, whenever there is more of it.
+        Called with the outcome so far whenever it has grown.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def run_exchange(
     command = [sys.executable, "-m", "neurotier.storage.staging.program", str(plan)]
     environment = {"PYTHONPATH": search_path(), "OPENBLAS_NUM_THREADS": "1"}
     before = enter_own_network if exchange.engine in OWN_NETWORK else lambda: None
-    # no buffer, so that a line that has come is never waited for
+    # no buffer, so that no line that has arrived is ever waited for
     streams = {"bufsize": 0, "start_new_session": True}
     folder = Path(exchange.folder)
     try:
@@ -131,7 +131,7 @@ def listen(
     timeout_s: float,
     heard: Callable[[Outcome], None],
 ) -> None:
-    """Take in what the program says, until it has ended."""
+    """Take in what the program reports, until it has ended."""
     assert process.stdout  # noqa: S101  # for the type checker
     begun_s, clients = time.monotonic(), exchange.writers + exchange.readers + exchange.servers
     limit_s = START_S + clients * START_PER_PROCESS_S
@@ -160,7 +160,8 @@ def listen(
 
 
 def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:
-    """Why an exchange failed, told before its processes are ended: a full tier or a dead server explains the rest."""
+    """Why an exchange failed, determined before its processes are ended: a full tier or a dead server explains the
+    rest."""
     if shutil.disk_usage(exchange.folder).free <= LAST_BYTES:
         needed = exchange.writers * exchange.bytes_per_writer
         return TierError(
@@ -185,8 +186,8 @@ def is_there(pid: int) -> bool:
 
 
 def end_unmarked(folder: str) -> None:
-    """End what has lost its mark: Ray's agents write their title over their environment. Their working folder tells
-    them."""
+    """End processes that have lost their mark, recognised by their working folder: Ray's agents overwrite their
+    environment with their title."""
     unmarked = [one for one in psutil.process_iter() if one.pid != os.getpid() and works_in(one.pid, folder)]
     for one in unmarked:
         with suppress(psutil.Error):
@@ -195,7 +196,7 @@ def end_unmarked(folder: str) -> None:
 
 
 def works_in(pid: int, folder: str) -> bool:
-    """Whether this is a process's working folder, and not one of the same path in another mount name space."""
+    """Whether this is a process's working folder, and not one with the same path in another mount namespace."""
     with suppress(OSError):
         return os.path.samefile(f"/proc/{pid}/cwd", folder)
     return False

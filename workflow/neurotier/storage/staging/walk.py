@@ -1,4 +1,4 @@
-"""Staging as a workload: every exchange of the grid with its engine, its store on the tier."""
+"""Staging as a workload: every exchange of the grid with its engine, and its store on the tier."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neurotier.storage.workload.walk import Workload
 from neurotier.storage.workspace import Workspace
 
 MOST_PATH = 44
-"""Longest path of the scratch folder: below it Ray makes sockets, whose paths may have 107 characters."""
+"""Longest path of the scratch folder: Ray makes sockets below it, whose paths may have 107 characters."""
 
 TIMES = ("write_s", "write_client_s", "write_round_s", "read_s", "read_client_s", "read_round_s")
 METADATA_SHARE = 1.05
@@ -41,7 +41,8 @@ class Staging(Workload[Point]):
 
     @staticmethod
     def points(section: StagingSettings) -> Iterator[tuple[str, Point]]:
-        """Every set in the order of its grid; what keeps nothing on a tier is measured on the first alone."""
+        """Every set in the order of its grid; engines that keep nothing on a tier are only measured on the first
+        one."""
         for tier, (name, given) in itertools.product(section.tiers, section.sets.items()):
             where = f"config key staging.sets.{name}.bytes"
             whole = parse_size(given.bytes, where)
@@ -62,7 +63,7 @@ class Staging(Workload[Point]):
                 yield tier, Point(name, *processes, given.per, own, other, section.steps, section.flush, repetition)
 
     def require(self) -> None:
-        """The packages of all engines."""
+        """Require the packages of all engines."""
         for engine in self.settings.staging.engines:
             require_engine(engine, "target staging")
 
@@ -106,7 +107,7 @@ def room_of(point: Point) -> int:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder of one's own with a short path, gone afterwards; without what killed processes have left of others.
+    """A private folder with a short path, removed afterwards; leftovers of killed processes are removed first.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def scratch() -> Iterator[Path]:
     """
     parent = private_folder(Path(tempfile.gettempdir())) / "s"
     remove_abandoned(parent)
-    folder = parent / secrets.token_hex(3)  # numbers of processes are equal in containers that share it
+    folder = parent / secrets.token_hex(3)  # process numbers can be equal in containers that share it
     if len(str(folder)) > MOST_PATH:
         raise ToolError("its path is too long for sockets", str(folder), "set TMPDIR=/tmp")
     try:
@@ -131,7 +132,7 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
     Raises
     ------
     ToolError
-        If a reader got other bytes than were written.
+        If a reader got other bytes than those written.
     """
     for number, step in enumerate(outcome.steps, start=1):
         if step["wrong"]:

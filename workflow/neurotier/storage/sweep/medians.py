@@ -1,4 +1,4 @@
-"""Medians over repetitions, and how sizes, rates and patterns of a sweep are said."""
+"""Medians over repetitions, and a sweep's sizes, rates and patterns in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READING, WRITING = ("read", "randread"), ("write", "randwrite")
 
 @dataclass(frozen=True, order=True)
 class Spot:
-    """A point without its repetitions: so many processes with one size of block."""
+    """A point without its repetitions: one number of processes with one block size."""
 
     tier: str
     set_name: str
@@ -43,7 +43,7 @@ class Measured:
 
 
 def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
-    """What was measured at every spot that has a measured point."""
+    """The measurements at every spot that has a measured point."""
     names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
     groups = gathered((Spot(*(row[name] for name in names)), row) for row in measured_rows(rows))
     return {
@@ -64,7 +64,7 @@ def best(spots: dict[Spot, Measured], patterns: Sequence[str]) -> Spot | None:
 
 
 def setting_text(spot: Spot) -> str:
-    """Where a spot is in its grid."""
+    """The position of a spot in its grid, in words."""
     depth = f", queue depth {spot.queue_depth}" if spot.queue_depth > 1 else ""
     return f"{PATTERNS[spot.pattern]}, {block_text(spot.block_bytes)}, {counted(spot.processes, 'process')}{depth}"
 
