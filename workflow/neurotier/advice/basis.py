@@ -1,4 +1,4 @@
-"""What advice rests on, in sentences: who was analysed first, what that showed, and what is not known."""
+"""What an advice is based on, in sentences: who was analysed first, what that showed, and what is unknown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neurotier.dataset.bids import size_of
 
 SHOWN = 3
 BUSY_SHOWN = 0.2
-"""Busy processes of others from which on the page mentions them."""
+"""From this many busy processes of others on, the page mentions them."""
 
 
 def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[str]:
@@ -42,7 +42,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
 
 
 def other_hosts(inputs: Inputs) -> list[str]:
-    """Whether the records are of another machine."""
+    """A sentence if the records are of another machine."""
     hosts = {job.host for job in inputs.observed} - {socket.gethostname(), ""}
     return [f"Their times are those of {', '.join(sorted(hosts))}, not of this machine"] if hosts else []
 
@@ -66,7 +66,7 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
 
 
 def shared_jobs(inputs: Inputs) -> list[str]:
-    """What a job of several participants takes beside them."""
+    """What each participant takes if several share a job."""
     if not inputs.rehearsed:
         return ["What participants take that share a job was not tried: Python's start is counted once for all of them"]
     cpu_s = statistics.fmean(job.cpu_s for job in inputs.rehearsed)
@@ -74,14 +74,14 @@ def shared_jobs(inputs: Inputs) -> list[str]:
 
 
 def passed_over(situation: Situation, inputs: Inputs) -> list[str]:
-    """Which tiers are there, but were too full to be probed."""
+    """Tiers that exist, but were too full to be probed."""
     tiers = [one["work"] for one in candidates(situation.settings, situation.checks).values()]
     full = [f"tier {name}" for name in tiers if name not in inputs.probes]
     return [f"Not judged, since the smallest probe has no room there: {', '.join(full)}"] if full else []
 
 
 def cold_programs(inputs: Inputs) -> list[str]:
-    """What loading programs takes in a cold run, if there is to be one."""
+    """How long loading programs takes in a cold run, if one is planned."""
     if inputs.load_s is None:
         return []
     if inputs.load_unknown_because:
@@ -93,7 +93,7 @@ def cold_programs(inputs: Inputs) -> list[str]:
 
 
 def fetching(situation: Situation, inputs: Inputs) -> list[str]:
-    """What is to be fetched, and how long that takes; nothing of a campaign, whose images are there before it."""
+    """What is still to be fetched, and how long that takes; nothing for a campaign, which fetches beforehand."""
     to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in inputs.participants)
     if not to_fetch:
         return []
@@ -105,7 +105,7 @@ def fetching(situation: Situation, inputs: Inputs) -> list[str]:
 
 
 def others_meanwhile(inputs: Inputs, most: float, threads: int) -> list[str]:
-    """What others took during the calibration, and whether that is more than they may take; jobs have some threads."""
+    """What others took during the calibration, and whether that exceeds the limit; ``threads`` are those of a job."""
     share, busy = inputs.others_cpu_share, inputs.processors.others * threads
     if share is None:
         return ["What others took of the processors during the calibration is not known, and taken for nothing"]

@@ -1,5 +1,5 @@
-"""Calibration: who is analysed first, to learn what the analysis costs; and participant jobs as their records have
-them: what each phase took and moved, and how that grows with the size of the images."""
+"""Calibration: who is analysed first, to learn what the analysis costs; and participant jobs as recorded: what each
+phase took and moved, and how that grows with the size of the images."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOVED = ("read_bytes", "read_files", "written_bytes", "written_files")
 QUANTITIES = ("cpu_s", "wait_s", *MOVED, "made_files")
 
 BETWEEN = "between"
-"""What a job does between its phases, as if it were one: it starts the process of each, looks at files, makes and
+"""What a job does between its phases, treated as a phase: it starts the process of each, looks at files, makes and
 removes its work folder. All that time counts as work of a processor."""
 
 
@@ -45,7 +45,7 @@ class ObservedJob:
     participant, run
         Participant and run.
     size_bytes
-        Size of the participant's images by the index.
+        Size of the participant's images according to the index.
     phases
         Phase, and :data:`BETWEEN`, to its quantities: time on a processor, counted in jobs, and asleep, s; bytes and
         files read from the tier that the phase reads, and written to the tier that it writes; files that its work
@@ -57,7 +57,7 @@ class ObservedJob:
     max_rss_bytes
         Peak memory of its largest process.
     got
-        What the job took that fetched its images, as its record has it; ``None`` if there was no such job.
+        Cost of the job that fetched its images, from the record; ``None`` if there was no such job.
     work_tier, host
         Tier of its work folder, and the machine; empty if it is not known.
     """
@@ -81,14 +81,14 @@ class ObservedJob:
 
     @property
     def queueing(self) -> float:
-        """How many times as long as with a processor of its own it took to compute."""
+        """How many times as long it took to compute as with a processor of its own."""
         return 1 + (self.queue_s or 0.0) / self.cpu_s if self.cpu_s else 1.0
 
 
 def choose(sizes: Mapping[str, int], count: int) -> list[str]:
-    """Participants near the median size, but of different sizes, to show how time grows with size.
+    """Participants of different sizes near the median, to show how time grows with size.
 
-    They divide the participants, sorted by size, into equal parts: two are those at a third and at two thirds.
+    They divide the participants, sorted by size, into equal parts: two are those at one third and at two thirds.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def choose(sizes: Mapping[str, int], count: int) -> list[str]:
 
 
 def choose_calibration(participants: ImagesByParticipant, settings: Settings, places: Places) -> list[str]:
-    """Who is analysed first: participants who are done already, else some whose images are here, else any.
+    """Who is analysed first: participants who are already done, otherwise some whose images are here, otherwise any.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def choose_calibration(participants: ImagesByParticipant, settings: Settings, pl
 def read_observed(settings: Settings, places: Places, folder: Path | None) -> list[ObservedJob]:
     """Participant jobs of this tool with these options, from their records.
 
-    Those of runs that others disturbed count only if there are no others.
+    Jobs of runs that others disturbed are only used if there are none else.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
         facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
         asked = analysis(settings.to_json())
-        # Results of one's own are of one tool (neurotier.run.preconditions), also those whose run has lost its facts.
+        # Own results are all of one tool (neurotier.run.preconditions), even those whose run has lost its facts.
         lost = {} if folder else asked
         tools = {name: analysis(each["settings"]) for name, each in facts.items()}
         same = [record for record in records if tools.get(record["run"], lost) == asked]
@@ -193,7 +193,7 @@ def analysis(settings: Record) -> Record:
 
 
 def observe(record: Record, size_bytes: int, threads: int = 1) -> ObservedJob:
-    """A job of so many threads, from its record."""
+    """A job of ``threads`` threads, from its record."""
     rows = record["phases"]
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
     between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
@@ -216,16 +216,16 @@ def observe(record: Record, size_bytes: int, threads: int = 1) -> ObservedJob:
 
 
 def quantities(row: Record, threads: int = 1) -> dict[str, float]:
-    """The quantities of one phase of a job of so many threads, whose processors are counted in jobs.
+    """The quantities of one phase of a job of ``threads`` threads, with processors counted in jobs.
 
-    It keeps those for as long as any of its threads is on one, and for no less than its CPU time takes on all of them.
-    What the compute phase reads from the work tier is not measured; it is assumed to read its input once. Staging that
-    sleeps waits for its tiers, which the model accounts for by their speeds.
+    A job keeps its processors as long as any of its threads is on one, and at least as long as its CPU time takes on
+    all of them. What the compute phase reads from the work tier is not measured; it is assumed to read its input once.
+    Staging that sleeps waits for its tiers, which the model accounts for by their speeds.
     """
     exact = [flow for flow in row["traffic"] if flow["traffic_source"] in ("staging", "growth", "page_cache")]
     moved = {name: sum(flow[name] or 0 for flow in exact) for name in MOVED}
     asleep_s = row["account_other_s"]
-    if asleep_s is None:  # it is in what is not explained: where the kernel accounts no waits for storage
+    if asleep_s is None:  # part of the residual if the kernel does not account for waits for storage
         asleep_s = max(0.0, row["residual_s"] or 0.0)
     found = moved | {
         "cpu_s": max(row["cpu_s"] / threads, min(row["cpu_s"], row["wall_s"] - asleep_s)),
@@ -264,9 +264,9 @@ def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     >>> round(growing.base, 6), round(growing.per_byte, 6), round(falling.base, 6), falling.per_byte
     (1.0, 0.01, 3.0, 0.0)
     """
-    from scipy.optimize import nnls  # it takes a moment to load, and the page needs other things of this room
+    from scipy.optimize import nnls  # slow to load, and the page needs only other parts of this module
 
-    scale = max(sizes, default=0) or 1.0  # both columns of one magnitude, or the solver calls the matrix singular
+    scale = max(sizes, default=0) or 1.0  # both columns need one magnitude, or the solver calls the matrix singular
     (base, slope), _ = nnls(np.array([[1.0, size / scale] for size in sizes]), np.array(amounts, dtype=float))
     return Scaling(float(base), float(slope / scale))
 
@@ -303,14 +303,14 @@ def costs_of(observed: Sequence[ObservedJob], way: str = "fit") -> Costs:
 
 
 def ways_of(observed: Sequence[ObservedJob]) -> tuple[str, ...]:
-    """Ways to scale that the records do not rule out."""
+    """Scalings that the records do not rule out."""
     return ("fit",) if len({job.size_bytes for job in observed}) >= FEW else ("fit", "constant", "proportional")
 
 
 def scatter(observed: Sequence[ObservedJob], costs: Costs) -> float:
-    """Standard deviation of the logarithm of a job's CPU time around what the scaling gives for its size.
+    """Standard deviation of the logarithm of a job's CPU time around the value that the scaling gives for its size.
 
-    A fit to two or three records leaves almost no residual; then the better of the two extremes is taken instead.
+    A fit to two or three records leaves almost no residual; then the better of the two extremes is used instead.
     """
     if len(observed) < 2:
         return 0.0

@@ -1,4 +1,4 @@
-"""Answers for the rules: which placements and which parallelism are judged, and what the advice depends on."""
+"""Answers for the rules: which placements and parallelisms are judged, and what the advice depends on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AdvicePlan:
     plan
         The plan of the run.
     cores
-        Cores that Snakemake was given, on a cluster those of a job.
+        Cores given to Snakemake; on a cluster, those of a job.
     """
 
     def __init__(self, plan: Plan, cores: int | None) -> None:
@@ -36,7 +36,7 @@ class AdvicePlan:
 
     @property
     def candidates(self) -> dict[str, Placement]:
-        """Placements to judge; those whose tier has no room for a probe are not, unless they were asked for."""
+        """Placements to judge; those whose tier has no room for a probe are left out, unless they were named."""
         found = candidates(self.settings, self.checks)
         if self.checks or self.settings.campaign.placements:
             return found
@@ -46,11 +46,11 @@ class AdvicePlan:
 
     @property
     def checks(self) -> list[Path]:
-        """What a node has found of the tiers, if jobs run on others than this one."""
+        """What a node found of the tiers, if jobs run on other nodes than this one."""
         return [self.places.checked(self.plan.node_class)] if self.plan.elsewhere else []
 
     def probed(self, _calibration: Path | str) -> list[Path]:
-        """Probe tables of the tiers that placements use; asked for once the calibration has been chosen."""
+        """Probe tables of the tiers that placements use; requested once the calibration has been chosen."""
         used = {
             tier
             for tiers in self.candidates.values()
@@ -60,11 +60,11 @@ class AdvicePlan:
         return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 
     def rehearsal(self) -> list[Path]:
-        """What was found when participants were analysed once more, if runs on this machine are predicted."""
+        """The result of analysing participants once more, if runs on this machine are predicted."""
         return [] if self.plan.elsewhere else [self.places.advice / "rehearsal.json"]
 
     def analysed(self, calibration: Path | str) -> list[Path]:
-        """Marker that those are done who are analysed first, if anybody is."""
+        """Marker that those who are analysed first are done, if there are any."""
         return self.plan.calibrated() if read_json(Path(calibration))["participants"] else []
 
     def others(self) -> list[Path]:
@@ -73,7 +73,7 @@ class AdvicePlan:
         return sorted(Path(named, "profile", "records").rglob("*.json")) if named else []
 
     def asked(self) -> Record:
-        """What the advice depends on besides its input files: when it changes, the advice is made again.
+        """What the advice depends on besides its input files: if it changes, the advice is made again.
 
         That includes free room, in whole GiB, and whether more participants are done.
         """
@@ -111,7 +111,7 @@ def candidates(settings: Settings, checks: Sequence[Path] = ()) -> dict[str, Pla
     settings
         The configuration.
     checks
-        What a node has found of the tiers, if jobs run on others than this one.
+        What a node found of the tiers, if jobs run on other nodes than this one.
     """
     used = settings.placement
     if settings.campaign.placements:

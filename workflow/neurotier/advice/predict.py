@@ -34,21 +34,21 @@ from neurotier.model.this_machine import FileCost, Probed, TierFigures, machines
 START_UP = "start_up"
 
 SLOT_OF = {"stage_in": "stage_in", **dict.fromkeys(COMPUTING_PHASES, "compute"), "stage_out": "stage_out"}
-"""Phase to the slot that a participant has meanwhile, where others copy beside those who compute."""
+"""Phase to the slot that a participant holds during it, if some copy while others compute."""
 
 READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
 """Roles of the tiers that a phase reads from and writes to."""
 
 FURTHEST = math.log(10)
-"""How far off the mean of few records is drawn at most: with two of them Student's distribution knows no bound, and
-what would take ages to happen would take hours to simulate."""
+"""How far off the mean of few records may be drawn at most: with two records Student's distribution is unbounded, and a
+makespan of ages would take hours to simulate."""
 
 
 @dataclass(frozen=True)
 class Participant:
-    """A participant to analyse: size of the images, how much of it must be fetched, and how many times as long as usual
-    for that size the analysis takes."""
+    """A participant to analyse: size of the images, how much of them must be fetched, and how many times as long as
+    usual for that size the analysis takes."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
@@ -70,12 +70,12 @@ class Storage:
     resident
         Share of the images that is in the page cache at the start.
     expiry_s, dirty_bytes
-        Age at which the kernel writes dirty pages back, s, and how many of a participant it lets be dirty.
+        Age at which the kernel writes dirty pages back, s, and how many dirty bytes it allows a participant.
     load_s
-        Phase to what the first jobs wait for their programs, s; none if these are in the page cache.
+        Phase to how long the first jobs wait for their programs, s; empty if these are in the page cache.
     reread
-        Share of what a job has written to a network tier that it reads from there, and not from the page cache. Some
-        drop what they hold of a file when they find that it was changed; half is assumed.
+        Share of what a job wrote to a network tier that it reads from there instead of the page cache. Some file
+        systems drop cached data when they find that a file was changed; half is assumed.
     """
 
     tiers: Mapping[str, str]
@@ -101,7 +101,7 @@ class Fetching:
     Attributes
     ----------
     cpu_s, wait_s
-        CPU time that each participant takes whose images are fetched, and time that this waits besides, s.
+        CPU time of fetching a participant's images, and further time spent waiting, s.
     s_per_byte
         The same per byte.
     at_once
@@ -120,7 +120,7 @@ class Fetching:
 
 
 JobParts = Sequence[Sequence[int]]
-"""A job as its sequences, which go on at the same time, of participants, one after the other, as positions."""
+"""A job as sequences of participants (as positions): sequences run at the same time, each one by one."""
 
 
 def workload_of(
@@ -133,18 +133,18 @@ def workload_of(
     copied: Costs | None = None,
     computing: int = 0,
 ) -> Workload:
-    """A task per sequence of participants, in order of start. What precedes the first jobs is not part of the makespan.
+    """A task per sequence of participants, in order of start. What precedes the first jobs is not in the makespan.
 
     Parameters
     ----------
     costs
-        Of a participant who has a job alone.
+        Of a participant alone in a job.
     first
-        How many participants are begun at once, before any program is in the page cache.
+        How many participants start at once, before any program is in the page cache.
     jobs
-        Who shares a job; each has one alone if ``None``.
+        Who shares a job; ``None``: each has a job alone.
     copied
-        Of a participant in a copy of a job's process, where Python's start is not counted; ``costs`` if ``None``.
+        Of a participant in a fork of a job's process, without Python's start; ``costs`` if ``None``.
     computing
         How many participants of a job compute at the same time, while others copy; 0 if each may.
     """
@@ -162,7 +162,7 @@ def workload_of(
         own, alone = storage if len(tasks) < first else warm, sum(map(len, parts)) == 1
         beside = len(parts) - computing if computing else 0
         slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
-        # several share a process, which loads what all use
+        # participants of a job share a process, which loads what all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
         launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
         made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch, slots, computing if slots else 0))
@@ -178,7 +178,7 @@ def workload_of(
 
 
 def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
-    """The steps of a participant, who has a slot of its job while it copies in, computes, and copies out."""
+    """The steps of a participant that holds a slot of its job while it copies in, computes, and copies out."""
     made: list[Step] = []
     for slot, group in itertools.groupby(steps_of_job, key=lambda step: SLOT_OF.get(step.phase)):
         inside = list(group)
@@ -187,7 +187,7 @@ def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
 
 
 def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -> list[int]:
-    """Participants in the order in which they are fetched, that of their analysis: so many at once, job by job.
+    """Participants in the order in which they are fetched, that of their analysis: ``at_once`` at a time, job by job.
 
     >>> fetching_order([[[0], [1]], [[2], [3]], [[4]]], 4)
     [0, 2, 1, 3, 4]
@@ -267,13 +267,13 @@ class Inputs:
     computing
         How many participants of a job compute at the same time, while others copy; 0 if each may.
     rehearsed
-        Participants of a job of several that was tried, if one was.
+        Participants of the job that was tried with several, if one was.
     load_s
-        Phase to what it waits for its programs in the first jobs of a cold run, s; ``None`` if no run is to be cold.
+        Phase to how long it waits for its programs in the first jobs of a cold run, s; ``None`` if no run is cold.
     load_unknown_because
         Why that is not known, else empty.
     others_cpu_share
-        Share of the processors that others took meanwhile; ``None`` if that is not known.
+        Share of the processors that others took meanwhile; ``None`` if unknown.
     """
 
     observed: Sequence[ObservedJob]
@@ -291,7 +291,7 @@ class Inputs:
 
 
 def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Prediction:
-    """Predict one placement with this many jobs at once. Draws are seeded: equal inputs give equal numbers."""
+    """Predict one placement with ``parallelism`` jobs at once. Draws are seeded: equal inputs give equal numbers."""
     usual, drawn = machines_of(inputs.probes, parallelism, inputs.processors, inputs.page_cache)
     best = workload(inputs, storage, parallelism, inputs.participants)
     return predict_among((best, usual), lambda rng: draw(inputs, storage, drawn(rng), parallelism, rng), parallelism)
@@ -300,7 +300,7 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Prediction:
 def workload(
     inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
 ) -> Workload:
-    """The workload of some participants, with costs that scale in some way."""
+    """The workload of some participants, with costs that scale in one of the ways."""
     files, work = costs_here(inputs.observed, inputs.probes, parallelism), inputs.probes[storage.tiers["work"]].usual
     cache = inputs.page_cache.before(tier_speed(work, parallelism))
     storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
@@ -311,13 +311,13 @@ def workload(
 
 
 def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:
-    """A workload and a machine, whose tiers were drawn, from what is possible."""
+    """A workload and a machine drawn from what is possible; ``machine`` has its tiers drawn already."""
     others = inputs.processors.others * float(rng.uniform(0, 2))
     machine = replace(machine, processors=replace(inputs.processors, others=others))
     ways = ways_of(inputs.observed)
     way = ways[rng.integers(len(ways))]
     spread = scatter(inputs.observed, costs_of(inputs.observed, way))
-    few = rng.standard_t(max(len(inputs.observed) - 1, 1))  # of few records the scatter, too, is known only roughly
+    few = rng.standard_t(max(len(inputs.observed) - 1, 1))  # with few records the scatter, too, is known only roughly
     together = max(-FURTHEST, min(float(few) * spread / math.sqrt(len(inputs.observed)), FURTHEST))
     slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [

@@ -1,4 +1,4 @@
-"""What the advice has promised for a run: the row of ``advice.tsv`` for its placement, tool and parallelism."""
+"""What the advice predicted for a run: the row of ``advice.tsv`` for its placement, tool and parallelism."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from neurotier.core.tables import Row
 
 KNOWN_BY = ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", "parallelism", "participants")
-"""What an advice and a run must share: what was promised for more participants says nothing about fewer."""
+"""What an advice and a run must share: a prediction for more participants says nothing about fewer."""
 
 
 def advised(advice: Iterable[Row], run: Row) -> Row | None:
-    """What was advised for a run's placement, parallelism and participants; as the page cache would be found, first."""
+    """The advice for a run's placement, parallelism and participants, preferably for the page cache as found."""
     found = [row for row in advice if all(row[name] == run[name] for name in KNOWN_BY)]
     return next((row for row in found if row["cache"] == "as found"), found[0] if found else None)

@@ -1,14 +1,14 @@
 """The rehearsal: participants of the calibration are analysed once more, with nothing else running; nothing is kept.
 
-The calibration's participants have a job each, beside which Snakemake is at work. Where participants are short, and so
-share jobs, they are analysed once more by one job: that tells what each takes in a copy of the job's process. If others
+The calibration's participants have a job each, while Snakemake is busy, too. If participants are short, and so share
+jobs, they are analysed once more in one job: that shows what each takes in a fork of the job's process. If others
 disturb it, it is tried again.
 
 The calibration finds interpreter, libraries, tool and container image in the page cache; a cold run does not, where
-root drops the whole cache. So one participant of it is analysed from an empty page cache, dropped as a campaign does
-it, after the images were read again: what the participant then waits for storage, before and while it computes, is for
-programs, and so is what the job waits before it copies itself. The first jobs of a run wait for the same pages at the
-same time, each as long; later jobs find them.
+root drops the whole cache. So one of its participants is analysed with an empty page cache, dropped as in a campaign,
+after the images were read again: what the participant then waits for storage, before and while it computes, is for
+programs, and so is what the job waits before it forks. The first jobs of a run wait for the same pages at the same
+time, each as long; later jobs find them cached.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ from neurotier.run.jobs import load_settings, save_settings
 from neurotier.storage.page_cache import drop, read
 
 TRIES = 3
-"""How often it is tried while others disturb it."""
+"""How often to try while others disturb it."""
 
 LONGEST_S = 60.0
-"""Participants of a calibration who took longer together are not analysed for that once more."""
+"""Calibration participants who together took longer, s, are not analysed once more to learn about shared jobs."""
 
 COPIED = ("dataset.json", "tool.json", "image.json", "caches.json")
-"""What a participant job reads of the index, besides what is prepared for it."""
+"""What a participant job reads of the index, besides the table made for it."""
 
 PHASES = ("start_up", "container_start", "compute")
 """Phases that load programs; what staging reads are images, which the model knows."""
 
 
 def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int], threads: int = 1) -> list[ObservedJob]:
-    """The participants of the job that :func:`rehearse_shared` tried; none if it was not.
+    """The participants of the job tried by :func:`rehearse_shared`; none if there was no such job.
 
     Parameters
     ----------
     found
-        What was written of the rehearsal.
+        The record of the rehearsal.
     sizes_bytes
         Participant to the size of the images.
     threads
@@ -71,7 +71,7 @@ def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int], threads: int =
 
 
 def rehearse_shared(settings: Settings, known: Places, participants: ImagesByParticipant, log: Path) -> Record:
-    """Analyse participants by one job, as many at once as there are processors, until others leave it alone.
+    """Analyse participants in one job, as many at once as there are processors, until others leave it undisturbed.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def rehearse_shared(settings: Settings, known: Places, participants: ImagesByPar
     participants
         Whom to analyse, with their images.
     log
-        File that takes what the job prints.
+        File for what the job prints.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def rehearse_shared(settings: Settings, known: Places, participants: ImagesByPar
 def scratch_results(
     settings: Settings, known: Places, participants: ImagesByParticipant, log: Path
 ) -> Iterator[Places]:
-    """A results folder that has what the jobs of some participants read; nothing of it is left afterwards.
+    """A results folder with what the jobs of some participants read; nothing of it is left afterwards.
 
     The container image has been verified for these results, as in a run before its participant jobs.
     """
@@ -136,12 +136,12 @@ def scratch_results(
 
 
 def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -> float:
-    """Run the job of some participants, so many at once, as Snakemake would.
+    """Run the job of some participants, ``at_once`` at a time, as Snakemake would.
 
     Returns
     -------
     float
-        How long its own process, without its copies for participants, waited for storage, s; 0 if not accounted.
+        How long its own process, without its forks for participants, waited for storage, s; 0 if not accounted.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -
 def measure_cold_start(
     settings: Settings, known: Places, name: str, images: Sequence[Image], files: Sequence[Path], log: Path
 ) -> dict[str, float]:
-    """Analyse a participant from an empty page cache; each phase to what it waited for its programs, s.
+    """Analyse a participant with an empty page cache; returns how long each phase waited for its programs, s.
 
     An ordinary user's cold run finds programs in the page cache, so there is nothing to load.
 
@@ -174,7 +174,7 @@ def measure_cold_start(
     files
         The images' files, which are read into the page cache.
     log
-        File that takes what the job prints.
+        File for what the job prints.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def measure_cold_start(
 
 
 def loading_s(phases: Sequence[Record]) -> dict[str, float]:
-    """What each phase waited for storage, s; where the kernel does not account that, all its time without a core.
+    """How long each phase waited for storage, s; if the kernel does not account for that, all its time off a core.
 
     >>> usage = {"wall_s": 3.0, "cpu_s": 1.0, "run_queue_s": 0.5}
     >>> phases = [("start_up", 0.25), ("stage_in", 9.0), ("compute", None)]

@@ -9,7 +9,7 @@ from neurotier.core.tables import Row
 from neurotier.core.tiers import Tier
 
 NEEDING = ("dataset", "work", "results")
-"""Roles that take room; images of containers are small beside them."""
+"""Roles that need room; container images are small in comparison."""
 
 
 def free_on(tier: Tier) -> int | None:

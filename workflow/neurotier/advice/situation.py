@@ -1,4 +1,4 @@
-"""The situation before a run: who remains to be analysed, what is there already, and the machine with its tiers."""
+"""The situation before a run: who remains to be analysed, what exists already, and the machine with its tiers."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from neurotier.run.participants import names_of_shares, selected_by
 from neurotier.run.plan import Plan
 
 HALF = 0.5
-"""Part of the CPU time of fetching that is assumed to be the participant's, and not the start of the job."""
+"""Share of the CPU time of fetching that is put down to the participant, not to the start of the job."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """The state of a results folder and of this machine, read when it is asked for.
+    """The state of a results folder and of this machine, read on demand.
 
     Attributes
     ----------
     settings, places
         Of the run.
     checks
-        What a node of a cluster has found of the tiers; this machine is then a node of the same class. Without it, jobs
-        run on this machine alone.
+        What a node of a cluster found of the tiers; this machine is then a node of the same class. If empty, jobs run
+        on this machine alone.
     """
 
     settings: Settings
@@ -70,7 +70,7 @@ class Situation:
 
     @cached_property
     def remaining(self) -> list[str]:
-        """Who is to be analysed: those who are not done, or everyone if all are done; everyone in a campaign."""
+        """Who is to be analysed: those who are not done, or everyone if all are done or in a campaign."""
         if self.settings.campaign.placements:
             return list(self.participants)
         return [name for name in self.participants if not self.places.record(name).exists()] or list(self.participants)
@@ -91,7 +91,7 @@ class Situation:
         return observed
 
     def others_share(self, rehearsed: Record) -> float | None:
-        """Share of the processors that others took during the rehearsal, or else the calibration, if that is known."""
+        """Share of the processors that others took during the rehearsal, or else the calibration, if known."""
         shared = rehearsed.get("shared") or {}
         if shared.get("others_cpu_share") is not None:
             return float(shared["others_cpu_share"])
@@ -118,18 +118,18 @@ class Situation:
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
             return Fetching(at_once=at_once)
         fetched = [size_bytes if got.get("fetched_files") else 0 for size_bytes, got in with_fetch]
-        # several at once may have taken more than passed
+        # several at once may have waited longer than the time that passed
         waits_s = [max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) for _, got in with_fetch]
         took = fit(fetched, waits_s)
-        if not took.per_byte:  # two of nearly one size do not tell: many would be fetched like one
+        if not took.per_byte:  # two of nearly the same size do not show growth: many would cost as much as one
             took = proportional(fetched, waits_s)
         cpu_s = HALF * statistics.median(got["cpu_s"] for _, got in with_fetch) if any(fetched) else 0.0
-        # what more of them at once than in the calibration would give is not known, and taken for nothing
+        # the gain from more at once than in the calibration is unknown, and taken as none
         at_once = min(at_once, sum(map(bool, fetched)) or at_once)
         return Fetching(cpu_s, took.base, took.per_byte, at_once)
 
     def jobs(self, slots: int) -> list[list[list[int]]]:
-        """Who shares a job, as positions among those who remain, in order of start: sequences that go on at once."""
+        """Who shares a job, as positions among those who remain, in order of start: sequences that run at once."""
         count = len(names_of_shares(len(self.remaining), self.settings, bool(self.checks)))
         numbers = range(len(self.remaining))
         order = sorted(numbers, key=lambda number: -size_of(self.participants[self.remaining[number]]))
@@ -146,18 +146,18 @@ class Situation:
         return slots if self.beside else 0
 
     def present(self, at_once: int) -> int:
-        """How many participants are there at the same time when so many compute, with those who copy beside them."""
+        """How many participants are in the job at the same time when ``at_once`` compute, with those who copy."""
         return min(at_once + self.beside, len(self.remaining))
 
     def rehearse(self, chosen: Sequence[str], log: Path) -> Record:
-        """Analyse participants of the calibration once more, for what it does not show.
+        """Analyse participants of the calibration once more, to learn what it does not show.
 
         Parameters
         ----------
         chosen
             Participants of the calibration; none if the records of another results folder serve as one.
         log
-            File that takes what jobs print.
+            File for what jobs print.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class Situation:
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
     def inputs(self, tables: Sequence[Path], rehearsed: Record | None) -> Inputs:
-        """What the model is given.
+        """The inputs of the model.
 
         Parameters
         ----------
@@ -220,10 +220,10 @@ class Situation:
         sizes = {name: size_of(images) for name, images in self.participants.items()}
         tried = read_rehearsed(found, sizes, self.plan.threads)
         share = self.others_share(found)
-        # processes of others wait for the processors as ours have
+        # processes of others wait for the processors as ours did
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
         cores = len(os.sched_getaffinity(0))
-        others = max(0.0, (share or 0.0) * cores * queueing - (cores - usable_cores()))  # what a quota leaves is theirs
+        others = max(0.0, (share or 0.0) * cores * queueing - (cores - usable_cores()))  # a quota leaves them the rest
         processors, runs = processors_here(self.plan.threads, others), gathered((job.run, job) for job in self.observed)
         return Inputs(
             observed=[job for each in runs.values() for job in as_alone(each, processors)],
@@ -250,8 +250,8 @@ class Situation:
 
 
 def as_alone(jobs: Sequence[ObservedJob], processors: Processors) -> list[ObservedJob]:
-    """Jobs of one run with the CPU time that each would have taken on a core of its own: hardware threads that share
-    one are slower, and the model counts that itself."""
+    """Jobs of one run with the CPU time that each would have taken on a core of its own: hardware threads that share a
+    core are slower, which the model adds itself."""
     if not jobs:
         return []
     at_once = peak([(job.start_s, job.end_s) for job in jobs])

@@ -26,17 +26,17 @@ from neurotier.model.machine import Machine
 from neurotier.model.this_machine import FileCost, Probed, file_cost
 
 FILES_SPREAD = 0.3
-"""By how much files of a tool take more or less than those of the probe: standard deviation of the logarithm, assumed.
-Folders are deeper or shallower, files larger or smaller, and inodes may just have been freed."""
+"""How much more or less a tool's files may cost than the probe's: standard deviation of the logarithm, assumed. Folders
+are deeper or shallower, files larger or smaller, and inodes may just have been freed."""
 
 
 def are_known(observed: Sequence[ObservedJob], probes: Mapping[str, Probed]) -> bool:
-    """Whether it is known what files took where participants were analysed."""
+    """Whether the cost of files is known for the tiers on which participants were analysed."""
     return all(job.work_tier in probes for job in observed)
 
 
 def without_files(observed: Sequence[ObservedJob], probes: Mapping[str, Probed]) -> Sequence[ObservedJob]:
-    """The jobs as if they had made no files; as they are where it is not known what files took."""
+    """The jobs as if they had made no files; unchanged if the cost of files is unknown."""
     if not are_known(observed, probes):
         return observed
     found = []
@@ -51,13 +51,13 @@ def without_files(observed: Sequence[ObservedJob], probes: Mapping[str, Probed])
 
 
 def costs_here(observed: Sequence[ObservedJob], probes: Mapping[str, Probed], parallelism: int) -> dict[str, FileCost]:
-    """What a file takes besides what the jobs without files have, by tier, with so many at once."""
+    """Cost of a file in addition to that of the jobs without files, by tier, at this parallelism."""
     costs = {name: file_cost(probe.usual, parallelism) for name, probe in probes.items()}
     return costs if are_known(observed, probes) else {name: replace(one, cpu_s=0.0) for name, one in costs.items()}
 
 
 def drawn_files(machine: Machine, probes: Mapping[str, Probed], parallelism: int, rng: np.random.Generator) -> Machine:
-    """A machine whose tiers take as long for a file as may be: between the probe's repetitions, and by the spread."""
+    """A machine whose tiers have drawn costs of a file: within the probe's repetitions, and by the spread."""
     tiers = dict(machine.tiers)
     for name, probe in probes.items():
         cost, where, tier = file_cost(probe.usual, parallelism), float(rng.uniform(-1, 1)), tiers[name]

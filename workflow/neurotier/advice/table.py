@@ -43,7 +43,7 @@ def advice_rows(situation: Situation, inputs: Inputs, parallelism: Sequence[int]
 def advice_row(
     situation: Situation, inputs: Inputs, placement: Placement, cache: str, jobs: int, limits: Mapping[str, int]
 ) -> Row:
-    """One row. Where memory has room for fewer jobs than are asked for, it is predicted with fewer."""
+    """One row. If memory has room for fewer jobs than requested, the prediction is for those."""
     inputs, at_once = at_parallelism(situation, inputs, placement, jobs, limits)
     storage = situation.storage(placement, cache, inputs)
     prediction = predict(inputs, storage, at_once)
@@ -73,7 +73,7 @@ def advice_row(
 
 
 def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
-    """Files on the work tier of all participants, and what those of one take there."""
+    """All participants' files on the work tier, and what those of one participant cost there."""
     cost = costs_here(inputs.observed, inputs.probes, at_once)[placement["work"]]
     made = costs_of(inputs.observed).get("compute", {}).get("made_files")
     files = sum(made.of(one.size_bytes) for one in inputs.participants) if made else 0.0
@@ -84,7 +84,7 @@ def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
 def at_parallelism(
     situation: Situation, inputs: Inputs, placement: Placement, jobs: int, limits: Mapping[str, int]
 ) -> tuple[Inputs, int]:
-    """What the model is given for so many jobs at once, and for how many of them memory has room."""
+    """The model's inputs for ``jobs`` jobs at once, and the number of these for which memory has room."""
     placed = replace(situation.settings, placement=placement)  # its work tier may be memory
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.elsewhere), situation.remaining)["mem_mb"]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))

@@ -14,7 +14,7 @@ NOTHING = 0.005
 
 
 def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> str:
-    """What takes most of the time of so many jobs, each of some threads.
+    """What takes most of the time of ``parallelism`` jobs with ``threads`` threads each.
 
     >>> limit_text("processors", 2, 2), limit_text("processors", 25, 16, threads=4)
     ('computing', 'computing, 25 jobs of 4 threads on 16 cores')
@@ -48,7 +48,7 @@ def interval(row: Row) -> str:
 
 
 def recommendation(rows: Sequence[Row]) -> str:
-    """The recommendation among placements at one parallelism and state of the page cache.
+    """The recommendation among placements at one parallelism and one state of the page cache.
 
     A difference does not matter as long as one prediction lies within the interval of the other.
     """
