@@ -1,9 +1,9 @@
 """Member ``fluid`` of the model: tasks as fluid that flows through shared processors and tiers.
 
-At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, none faster than one stream can
-be; processes that compute share the processors. Writes to a tier with write-back go to memory, as long as not too much
-is dirty; what has been dirty for too long, or is too much, is written back meanwhile and takes its share of the
-device from those who read. Rates change only when something begins or ends, so time goes from one such event to the
+At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, none faster than a single
+stream can be; processes that compute share the processors. Writes to a tier with write-back go to memory, as long as
+not too much is dirty; what has been dirty for too long, or is too much, is written back meanwhile and takes its share
+of the device from readers. Rates change only when something begins or ends, so time moves from one such event to the
 next: 1,000 tasks are some thousand steps.
 """
 
@@ -23,11 +23,10 @@ from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Step, Workl
 
 
 def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
-    """The parts of the device's time that reading and writing get, of those that they could use.
+    """The shares of the device's time that reading and writing get, out of those that they could use.
 
-    That they get a half each, and what one does not need goes to the other, is what the published runs show: on the SSD
-    reading fell from 518 to 260 MB/s when write-back began; on Optane in App Direct mode 5 readers moved as much as 20
-    writers.
+    The published runs show that each gets half, and that what one does not need goes to the other: on the SSD reading
+    fell from 518 to 260 MB/s when write-back began; on Optane in App Direct mode 5 readers moved as much as 20 writers.
 
     Examples
     --------
@@ -44,13 +43,13 @@ def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
 
 
 MERGE_S = 0.5
-"""Bytes that became dirty within so many seconds grow old together."""
+"""Bytes that became dirty within this many seconds are treated as equally old."""
 
 RELATIVE = 1e-9
 
 ENOUGH = 0.9
-"""Part of the background limit that is left when write-back for size ends: were it all of it, write-back would begin
-again at once, and the simulation would advance in steps without length."""
+"""Share of the background limit that is left when write-back for size ends: with all of it, write-back would begin
+again at once, and the simulation would advance in steps of no length."""
 
 
 class Dirty:
@@ -59,7 +58,7 @@ class Dirty:
     Attributes
     ----------
     dirty_bytes
-        What waits.
+        Dirty bytes.
     rate_bytes_per_s
         How fast it is written back now.
     """
@@ -72,7 +71,7 @@ class Dirty:
         self.chunks: deque[list[float]] = deque()
 
     def is_due(self, now_s: float) -> bool:
-        """Whether something has to be written back: it is too old, or there is too much."""
+        """Whether something must be written back: it is too old, or there is too much."""
         if not self.chunks:
             return False
         limit_bytes = self.cache.background_bytes * (ENOUGH if self.too_much else 1.0)
@@ -85,7 +84,7 @@ class Dirty:
         return 0 < self.dirty_bytes >= self.cache.throttling_bytes * (1 - RELATIVE)
 
     def until_change_s(self, now_s: float, inflow_bytes_per_s: float) -> float:
-        """Seconds until it begins or ends to be due, or to throttle."""
+        """Seconds until write-back becomes or stops being due, or writers start or stop being throttled."""
         moments = [math.inf]
         if self.chunks and self.rate_bytes_per_s:
             moments += [] if self.too_much else [self.chunks[0][1] / self.rate_bytes_per_s]
@@ -118,7 +117,7 @@ class Dirty:
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What came out of a simulation.
+    """The result of a simulation.
 
     Parameters
     ----------
@@ -127,8 +126,8 @@ class SimulatedRun:
     spans_s
         Every step of every task that took time: (task, phase, start, end), s.
     limits
-        What the tasks' time went by, as parts of one: ``processors``, ``launch``, ``wait``, a tier's direction such as
-        ``disk read``, or ``one stream on disk``, when a tier had more to give than its streams could take.
+        What the tasks spent their time on, as parts of one: ``processors``, ``launch``, ``wait``, a tier's direction
+        such as ``disk read``, or ``one stream on disk``, when a tier had more to give than its streams could take.
     """
 
     makespan_s: float
@@ -137,7 +136,7 @@ class SimulatedRun:
 
     @property
     def limit(self) -> str:
-        """What most of the tasks' time went by."""
+        """What the tasks spent most of their time on."""
         return max(self.limits, key=lambda name: self.limits[name], default="")
 
     @property
@@ -156,7 +155,7 @@ class SimulatedRun:
 
 @dataclass(eq=False)
 class Slots:
-    """So many may go on at the same time; others wait for them, the first one first."""
+    """A limited number may proceed at the same time; others wait, first come, first served."""
 
     free: float = 0.0
     queue: deque[tuple[int, Process]] = field(default_factory=deque)
@@ -178,10 +177,11 @@ class Process:
 
 @dataclass(eq=False)
 class Flow:
-    """Streams that are alike: same step but for the amount.
+    """Streams that are alike: same step except for the amount.
 
-    ``moved`` is what each of its streams has moved, had it been there from the beginning; a stream is over when that
-    reaches what it was at its own start plus its amount. So nothing has to be kept per stream while it flows.
+    ``moved`` is what a stream would have moved that had been there from the beginning; a stream is over when this
+    reaches its value at the stream's start plus the stream's amount. So nothing has to be kept per stream while it
+    flows.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class Flow:
         return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate else math.inf
 
     def advance(self, elapsed_s: float) -> list[Process]:
-        """Flow for some seconds; whose stream is over."""
+        """Flow for some seconds; returns whose streams are over."""
         self.moved += self.rate * elapsed_s
         reached = self.moved + RELATIVE * max(self.moved, self.rate)
         over = []
@@ -215,7 +215,7 @@ class Flow:
 
 
 def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int = 0) -> SimulatedRun:
-    """Let a machine work on a workload, so many tasks at once.
+    """Let a machine work on a workload, ``at_once`` tasks at a time.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int =
     Raises
     ------
     KeyError
-        If a step names a tier that the machine has not.
+        If a step names a tier that the machine does not have.
     ValueError
         If a tier that is needed has no speed at all.
     """
@@ -328,14 +328,14 @@ class Simulation:
         self.going -= 1
 
     def serve(self, slots: Slots) -> None:
-        """Have those go on for whom there are slots now."""
+        """Let those go on for whom there are slots now."""
         while slots.queue and slots.free >= slots.queue[0][0]:
             count, process = slots.queue.popleft()
             slots.free -= count
             self.go_on(process)
 
     def flow_of(self, step: Step) -> Flow:
-        """The flow of all streams that are alike a step; a tier serves them, or the page cache before it."""
+        """The flow of all streams like a step; served by a tier, or by the page cache before it."""
         kind = step.phase, step.kind, step.tier, step.cached
         if kind not in self.flows:
             buffered = step.tier in self.dirty if step.kind == "write" else step.cached
@@ -343,7 +343,7 @@ class Simulation:
         return self.flows[kind]
 
     def slowness(self, server: str) -> float:
-        """How much longer than others a stream takes: 1 on average."""
+        """How many times as long as others a stream takes: 1 on average."""
         spread = self.machine.tiers[server].unevenness if server else 0.0
         return math.exp(spread * self.rng.standard_normal() - spread**2 / 2) if spread else 1.0
 

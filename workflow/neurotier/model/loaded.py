@@ -19,10 +19,10 @@ Vector = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 
 BUSIER = 0.5
-"""What a tier gives at most is the mean over the busier half of the time: the other half has starts and ends."""
+"""The most that a tier gives is the mean over the busier half of the time: the other half has starts and ends."""
 
 FASTEST = 0.9
-"""The fastest tenth of the streams shows what one can do when others are not in its way."""
+"""The fastest tenth of the streams shows what one stream can do when others do not interfere."""
 
 
 class Stream(NamedTuple):
@@ -46,7 +46,7 @@ class Loaded(NamedTuple):
     mixed_read_bytes_per_s
         Reads from the first write to the last read: while both went on.
     mixed
-        What the tier achieved in that time, in units of what it achieves when it does one of them.
+        What the tier achieved in that time, in units of what it achieves when only reading or only writing.
     most_bytes_per_s
         What was in flight together, reads and writes, in the busier half of the time.
     read_stream_bytes_per_s, write_stream_bytes_per_s

@@ -1,4 +1,4 @@
-"""What the model knows of a machine: its processors, page cache and tiers; and what there is to do."""
+"""What the model knows about a machine: its processors, page cache and tiers; and the work to be done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 
 def cache_of(tier: str) -> str:
-    """Name of the page cache before a tier, which is a tier itself; no tier of a user can be named so."""
+    """Name of the page cache before a tier, which is treated as a tier; no user's tier can have such a name."""
     return f"the page cache of {tier}"
 
 
@@ -28,7 +28,7 @@ class Processors:
         published CoRR runs CPU time grew 1.28 to 1.45 times from 25 to 96 processes on 48 cores with two threads
         each; two threads on a core, each 1.36 times slower, achieve 2 / 1.36 = 1.47.
     others
-        Processes that are busy and not of the tasks: other users of the machine.
+        Busy processes that are not the tasks': other users of the machine.
     """
 
     cores: int
@@ -37,7 +37,7 @@ class Processors:
     others: float = 0.0
 
     def speed(self, busy: float) -> float:
-        """How fast each of so many busy processes runs, in units of one alone on a core.
+        """How fast each of ``busy`` processes runs, relative to one alone on a core.
 
         >>> machine = Processors(cores=2, threads=4, smt_factor=1.5)
         >>> [round(machine.speed(busy), 3) for busy in (1, 2, 4, 8)]
@@ -55,7 +55,7 @@ class Processors:
 
 @dataclass(frozen=True)
 class PageCache:
-    """What the kernel lets be dirty, and for how long.
+    """How much the kernel allows to be dirty, and for how long.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class PageCache:
         return (self.background_ratio + self.ratio) / 2 * self.available_bytes
 
     def before(self, tier: TierSpeed) -> PageCache:
-        """As far as a tier lets it be used."""
+        """The page cache as far as a tier allows it to be used."""
         share = min(1.0, tier.dirty_bytes / self.throttling_bytes)
         return replace(self, available_bytes=share * self.available_bytes)
 
@@ -100,15 +100,15 @@ class TierSpeed:
     read_stream_bytes_per_s, write_stream_bytes_per_s
         What one stream gets at most, its own processing included.
     mixed
-        What it achieves while it reads and writes, in units of what it achieves when it does one of them: 1 when one
-        takes from the other, up to 2 on a link that goes both ways at once, less than 1 when they get into each
-        other's way, as on persistent memory.
+        What it achieves while reading and writing, in units of what it achieves when doing one of them: 1 if one takes
+        from the other, up to 2 on a full-duplex link, less than 1 if they get into each other's way, as on persistent
+        memory.
     unevenness
         How unequal streams are that should be alike: standard deviation of the logarithm of their speeds.
     write_back
         Whether writes go to the page cache first (disks) or not (memory, persistent memory with DAX, write-through).
     files_per_s, files_stream_per_s
-        How many small files it makes, tells of and removes in a second: what many streams get together, and what one
+        How many small files it makes, looks up and removes per second: what many streams get together, and what one
         gets at most; without the CPU time of these calls.
     dirty_bytes
         How much of it may be dirty in the page cache before its writers wait, whatever else the kernel allows.
@@ -127,7 +127,7 @@ class TierSpeed:
 
 
 LAUNCH = "launch"
-"""Phase before the first step of a task, of which no log tells: it is no part of a makespan, nor of its phases."""
+"""Phase before the first step of a task, which no log shows: it is part of no makespan, nor of its phases."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """Tasks that one process begins, all of them at the same time.
+    """Tasks that one process begins, all at the same time.
 
-    It is begun once there is room for all of its tasks, and gives that back when the last of them is over.
+    It begins once there is room for all of its tasks, and gives that room back when the last of them is over.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class Job:
     slots
         Phase to how many of its tasks may be between its ``take`` and its ``give`` at the same time.
     counts_for
-        How many tasks it takes the room of; 0 for all that it has.
+        How many tasks' room it takes; 0 for that of all its tasks.
     """
 
     tasks: Sequence[int]
@@ -193,7 +193,7 @@ class Workload:
     jobs
         In order of start; each task is a job if ``None``.
     fetches
-        The steps of what is fetched beside the tasks, in this order, from the beginning on.
+        The steps of fetches that go on beside the tasks, in this order, from the beginning on.
     fetches_at_once
         How many of them at once.
     """

@@ -22,15 +22,16 @@ LOW, HIGH = 0.05, 0.95
 """The interval's ends: nine draws of ten are within."""
 
 MODEL_ERROR = 0.128
-"""How much the model is off where it knows all that it asks for: standard deviation of the logarithm. So it was on the
-conditions of the published server that it had not seen and that have no twin in the other memory mode (0.116), widened
-as Student's distribution is where only ten errors tell it; a test computes it from the validation."""
+"""How far the model is off if it knows everything that it needs: standard deviation of the logarithm. This was its
+error for those conditions of the published server that it had not seen and that have no twin in the other memory mode
+(0.116), widened like Student's distribution because it comes from only ten errors; a test computes it from the
+validation."""
 
 EVENLY = np.array([NormalDist().inv_cdf((part + 0.5) / 200) for part in range(200)])
 """Values that divide a normal distribution evenly: errors added to each draw, without more simulations."""
 
 Situation = tuple[Workload, Machine]
-"""What there is to do, and what with."""
+"""What there is to do, and on which machine."""
 
 
 def least_makespan_s(read: float, written: float, read_per_s: float, write_per_s: float) -> float:
@@ -75,16 +76,16 @@ def predict_among(
     draw: Callable[[np.random.Generator], Situation],
     parallelism: int,
 ) -> Prediction:
-    """Predict a makespan that is known only roughly; the same numbers for the same knowledge.
+    """Predict a makespan that is only roughly known; equal inputs give equal numbers.
 
     Around each draw the model is off by :data:`MODEL_ERROR`.
 
     Parameters
     ----------
     usual
-        The situation as it is known best. The interval holds its makespan.
+        The best known situation. The interval contains its makespan.
     draw
-        One that is as well possible, drawn at random.
+        Draws another possible situation at random.
     """
     run = simulate(*usual, parallelism)
     makespan_s = run.makespan_s

@@ -1,4 +1,4 @@
-"""The model's machine: this node's processors and page cache as the kernel tells them, and its tiers as probed."""
+"""The model's machine: this node's processors and page cache as the kernel reports them, and its tiers as probed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ LEAST_PAGE_CACHE = 0.1
 """Part of the available memory that the page cache keeps, however much the jobs take."""
 
 HIDES = 2.0
-"""How many times as much as from the device writers get at least where the page cache hides it."""
+"""The page cache hides the device from writers if they get at least this many times the device's bandwidth."""
 
 UNEVENNESS = 0.042
-"""How unequal streams are that should be alike, which a probe does not tell: as the middle of the published devices (a
-test computes it). Were they equal, jobs that begin together would end together, and leave the tier idle in between."""
+"""How unequal streams are that should be alike, which a probe does not show: the median of the published devices (a
+test computes it). If they were equal, jobs that begin together would end together, and leave the tier idle in
+between."""
 
 MIXED_RANGE = 0.1, 2.0
-"""What ``mixed`` can be: a link that goes both ways at once has 2."""
+"""Range of ``mixed``: a full-duplex link has 2."""
 
 
 Curve = dict[int, float]
@@ -44,7 +45,7 @@ class FileCost:
     cpu_s
         CPU time of these calls, s.
     wait_s
-        What they wait for the tier or its locks, s, and not for a processor.
+        Waiting of these calls for the tier or its locks, but not for a processor, s.
     low, high
         Least and greatest of the probe's repetitions, in units of their median.
     """
@@ -174,7 +175,7 @@ def read_probed(table: Path) -> Probed:
 
 
 def at(curve: Curve, streams: int) -> float:
-    """A curve at a number of streams: straight between its points over the logarithm of streams, flat beyond them.
+    """The value of a curve at a number of streams: linear between points in the logarithm of streams, flat beyond them.
 
     >>> at({1: 100.0, 4: 300.0}, 2), at({1: 100.0, 4: 300.0}, 96)
     (200.0, 300.0)
@@ -184,7 +185,7 @@ def at(curve: Curve, streams: int) -> float:
 
 
 def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
-    """A tier's speeds with so many streams.
+    """A tier's speeds with ``streams`` streams.
 
     Where writers get little more than from the device, as where dirty bytes are strictly limited, the page cache holds
     what they wrote beyond what the device took meanwhile; where they get no more, as on a FUSE file system, they wait
@@ -227,7 +228,7 @@ def open_s(figures: TierFigures) -> float:
 
 
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
-    """What so many streams get together, and one at most, by two curves."""
+    """What ``streams`` streams get together, and one at most, from two curves."""
     return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1), unevenness=UNEVENNESS)
 
 
@@ -271,7 +272,7 @@ def processors_here(threads_per_job: int, others: float) -> Processors:
     Parameters
     ----------
     others
-        Busy processes of others.
+        Busy processes of other users.
     """
     threads = max(1, round(usable_cores()))
     cores = min(psutil.cpu_count(logical=False) or threads, threads)
@@ -280,7 +281,7 @@ def processors_here(threads_per_job: int, others: float) -> Processors:
 
 
 def page_cache_here(taken_bytes: float) -> PageCache:
-    """What this node's kernel, and the control groups of this process, let be dirty, with memory taken by the jobs."""
+    """What this node's kernel and this process's control groups allow to be dirty, with memory taken by the jobs."""
     names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
     settings = {name: int((SYSCTL / name).read_text()) for name in names}
     cache = page_cache_of(settings, left_for_cache(psutil.virtual_memory().available, taken_bytes))
@@ -312,7 +313,7 @@ def in_group(cache: PageCache, left_bytes: float, is_unified: bool) -> PageCache
 
 
 def left_for_cache(available_bytes: float, taken_bytes: float) -> float:
-    """What memory is left for the page cache when jobs have taken theirs: a tenth of it at the least.
+    """The memory left for the page cache when jobs have taken theirs: at least a tenth.
 
     >>> left_for_cache(1000.0, 700.0), left_for_cache(1000.0, 950.0)
     (300.0, 100.0)
