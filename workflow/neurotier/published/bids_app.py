@@ -37,10 +37,10 @@ from neurotier.run.compared import MEMORY, Compared, valid_unless
 
 TOOL = "bids-app-example"
 FOLDERS = (".", "bids-app-example", "*/bids-app-example", "*/*/bids-app-example")
-"""Where a checkout, or part of one, has the runs."""
+"""Where a checkout, or part of one, keeps the runs."""
 
 PARALLELISMS = (25, 96)
-"""Tasks at once that the paper asked for."""
+"""Simultaneous tasks that the paper requested."""
 
 CONDITIONS: dict[str, tuple[str, str]] = {name: (*one,) for name, one in EXPERIMENT["bids_app"].items()}
 """Placement and its kind, by the name that the repository gives a condition."""
@@ -54,7 +54,7 @@ DURATION = re.compile(r"(?P<minutes>\d+)m(?P<seconds>\d+(\.\d+)?)s")
 def published_runs(path: Path) -> Compared:
     """All published runs of a checkout, of a part of one, or of its folder ``bids-app-example``.
 
-    One whose log is damaged is an invalid run, with the reason; a damaged ``makespan_seconds`` is as none.
+    A run whose log is damaged is invalid, with the reason; a damaged ``makespan_seconds`` counts as missing.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def published_runs(path: Path) -> Compared:
 
 
 def find_published(path: Path) -> tuple[Compared, list[Skipped]]:
-    """All published runs at or below a path, and what of them could not be read."""
+    """All published runs at or below a path, and what could not be read."""
     compared, skipped, repetitions = Compared(), list[Skipped](), Counter[tuple[str, int]]()
     for log in sorted(find_logs(path), key=run_name):
         with skipping(log, skipped):
@@ -112,10 +112,10 @@ def run_name(log: Path) -> tuple[str, int]:
 
 
 def asked_parallelism(running: int) -> int:
-    """Tasks that were asked to run at once, from the most that did: the next of 25 and 96.
+    """Requested simultaneous tasks, from the most that ran: the next larger of 25 and 96.
 
-    GNU Parallel fills its slots as long as tasks are left, so a run of 685 tasks reaches what was asked for; in the
-    logs at hand the most is 25 or 96 exactly. Above 96 it is taken as it is.
+    GNU Parallel fills its slots as long as tasks are left, so a run of 685 tasks reaches what was requested; in the
+    logs at hand the most is exactly 25 or 96. Above 96 it is taken as it is.
 
     >>> [asked_parallelism(running) for running in (25, 24, 96, 128)]
     [25, 25, 96, 128]
@@ -124,7 +124,7 @@ def asked_parallelism(running: int) -> int:
 
 
 def read_tasks(log: Path) -> tuple[Rows, int]:
-    """The tasks of a log that ended well, as rows of ``compared_participants.tsv``, and how many did not."""
+    """The successful tasks of a log, as rows of ``compared_participants.tsv``, and how many were not."""
     try:
         entries = json.loads(log.read_text())["tasks"]
         good = [participant_row(log, entry) for entry in entries if entry["Exit code"] == "0"]
@@ -170,7 +170,7 @@ def duration_s(text: str) -> float:
 
 
 def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
-    """The row of ``compared_runs.tsv`` of a log, but for the repetition.
+    """The row of ``compared_runs.tsv`` for a log, without the repetition.
 
     Parameters
     ----------

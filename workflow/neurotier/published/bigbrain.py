@@ -40,10 +40,10 @@ from neurotier.published.skipped import UNNAMED, Skipped, skipping
 HEADER, INCREMENT, WRITE, TASK, DRIVER = "load header", "read+increment", "write", "task", "driver"
 
 EMULATED = "em"
-"""Word in the name of a run whose many tasks share a few files, so that an image larger than the device is emulated."""
+"""Word in the names of runs whose many tasks share a few files, to emulate an image larger than the device."""
 
 LATER = "_redo"
-"""A folder named so holds runs that were made again: the paper's figures show these."""
+"""A folder with this name holds runs that were repeated later: the paper's figures show these."""
 
 NAME = re.compile(
     r"(?P<spark>spark-)?(?P<epoch>\d+)-(?P<label>[^_]+)_(?P<iterations>\d+)it_(?P<processes>\d+)cpus?"
@@ -91,7 +91,7 @@ class BlockRun:
     path
         Its log.
     condition
-        What its name tells; a variant has what else that says, such as ``60delay withpc``.
+        From its name; a variant has the rest of the name, such as ``60delay withpc``.
     label
         The device's name in the name of the log.
     repetition
@@ -168,7 +168,7 @@ class BlockRun:
 
     @property
     def invalid_because(self) -> str:
-        """Why the log is not that of a whole run; empty if it is: every block is in it, and no task lost its end."""
+        """Why the log is not that of a whole run; empty if it is: every block is in it, and no task lacks its end."""
         if self.missing_blocks:
             verb = "block is" if self.missing_blocks == 1 else "blocks are"
             return f"{self.missing_blocks} {verb} not in the log"
@@ -188,12 +188,12 @@ class BlockRun:
 
 
 def find_runs(root: Path) -> tuple[list[BlockRun], list[Skipped]]:
-    """All runs at or below a path, as in the paper's figures, repetitions last; and which logs could not be read.
+    """All runs at or below a path, as in the paper's figures, repetitions last; and the logs that could not be read.
 
     Raises
     ------
     InputError
-        If the path is not there.
+        If the path does not exist.
     """
     runs, skipped = list[BlockRun](), list[Skipped]()
     for path in find_logs(root):
@@ -213,7 +213,7 @@ def find_runs(root: Path) -> tuple[list[BlockRun], list[Skipped]]:
 
 
 def find_logs(root: Path) -> Iterator[Path]:
-    """Files ``*.out`` at or below a path in order, but for storage benchmarks and what is hidden."""
+    """Files ``*.out`` at or below a path, in order, without storage benchmarks and hidden files."""
     if not root.exists():
         raise InputError("is not there", str(root), "give a checkout of big-data-lab-team/paper-memory-storage")
     for path in [root] if root.is_file() else sorted(root.rglob("*.out")):

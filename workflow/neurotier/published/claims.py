@@ -1,4 +1,4 @@
-"""The paper's claims that state a number or an order (``claims.yaml``), each held against its raw logs.
+"""The paper's claims that state a number or an order (``claims.yaml``), each checked against its raw logs.
 
 A claim has checks, or is one. A check has cases: every combination of its ``measure``, ``engine``, ``um``,
 ``processes`` and ``device``, each one value or a list. With ``over``, the figure of a case is divided by that of the
@@ -48,16 +48,16 @@ from neurotier.run.compared import is_compared
 HOLDS, PARTLY, CONTRADICTED, UNKNOWN = VERDICTS = "holds", "holds partly", "contradicted", "cannot be told"
 
 AGREES, NEAR = 0.1, 0.3
-"""A figure agrees that is within a tenth of what was said, and is near within three."""
+"""A figure agrees if it is within a tenth of the stated one, and is near if it is within three tenths."""
 
 SIGNIFICANT = 0.05
-"""Makespans differ that would differ so by chance less often."""
+"""Makespans differ if chance would make them differ so less often than this."""
 
 BIDS_APP = "bids-app"
 
 
 class AbsentError(LookupError):
-    """The logs at hand do not hold what a claim is about."""
+    """The logs at hand do not contain what a claim is about."""
 
 
 class Case(NamedTuple):
@@ -81,7 +81,7 @@ class Case(NamedTuple):
         return f"{name} {mode}" if name == "Optane" else name
 
     def within(self, several: Iterable[Case]) -> str:
-        """What tells a case from others."""
+        """What distinguishes a case from others."""
         words = {
             "measure": written()["names"].get(self.measure, self.measure),
             "engine": written()["names"][self.engine],
@@ -117,7 +117,7 @@ OF_A_RUN: dict[str, Callable[[BlockRun], float]] = {
     "outside_s": outside_s,
     "data_gib": lambda run: run.data_bytes / 2**30,
 }
-"""Measures that are means over the repetitions that are no outliers."""
+"""Measures that are means over the repetitions without outliers."""
 
 OF_ALL: dict[str, Callable[[Sequence[BlockRun]], float]] = {
     "fastest_write_s": lambda runs: min(one.duration_s for run in steady(runs) for one in run.named(WRITE)),
@@ -132,7 +132,7 @@ OF_ALL: dict[str, Callable[[Sequence[BlockRun]], float]] = {
 
 
 def figure_of(replay: Replay, case: Case) -> float:
-    """The figure of a case; raises :class:`AbsentError` without the runs that it is of."""
+    """The figure of a case; raises :class:`AbsentError` if its runs are missing."""
     measure, one = case.measure, condition(case.um, case.engine, case.processes, case.place)
     if measure == "sites":
         if not (tasks := replay.bids_app.participants):
@@ -174,7 +174,7 @@ def cases_of(about: Row, otherwise: Row) -> list[Case]:
 
 @dataclass
 class Judged:
-    """What the checks of a claim have found: how far each figure is off as a share, and which runs are missing."""
+    """What the checks of a claim found: how far each figure is off, as a share, and which runs are missing."""
 
     replay: Replay
     texts: list[str] = field(default_factory=list)
@@ -209,14 +209,14 @@ class Judged:
 
     @contextmanager
     def noting_absent(self) -> Iterator[None]:
-        """Note what the logs do not hold."""
+        """Note what the logs do not contain."""
         try:
             yield
         except AbsentError as error:
             self.missing.append(str(error))
 
     def under(self, case: Case, check: Row) -> float:
-        """What the figure of a case is divided by: the least of what is known."""
+        """The divisor of a case's figure: the least of those known."""
         if "over" not in check:
             return 1.0
         found = []
@@ -252,7 +252,7 @@ class Judged:
 
     @property
     def row(self) -> Row:
-        """Figures and verdict. While some have no run, a claim can be contradicted, and does not hold yet."""
+        """Figures and verdict. While runs are missing, a claim can be contradicted, but not confirmed."""
         missing = list(dict.fromkeys(self.missing))
         if not self.off:
             verdict = UNKNOWN

@@ -29,7 +29,7 @@ PLACES: dict[tuple[str, str], str] = {(device, mode): kind for device, mode, kin
 """Devices and modes in the order of the paper's figures, to the kind of tier that they are."""
 
 STALLED = 1.5
-"""A repetition that takes so many times the middle one, or so much less, is shown apart."""
+"""A repetition that takes this many times the median one, or this many times less, is shown separately."""
 
 
 def tier_of(device: str, mode: str) -> str:
@@ -71,7 +71,7 @@ def described(condition: IncrementCondition) -> Row:
 
 
 def order(one: IncrementCondition) -> tuple[object, ...]:
-    """Place of a published condition among others: by image, engine and processes, then as the paper's figures."""
+    """Position of a published condition among others: by image, engine and processes, then as in the figures."""
     place, known = device_and_mode(one), list(PLACES)
     at = known.index(place) if place in known else len(known)
     return (-(one.resolution_um or 0), one.engine, one.parallelism, at, *place, one.variant)
@@ -98,9 +98,9 @@ def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
 
 
 def steady(runs: Sequence[BlockRun]) -> list[BlockRun]:
-    """The repetitions that are no outliers: not far from the middle one; of two that are, nobody knows which is one.
+    """The repetitions that are no outliers: not far from the median; of two apart, nobody knows which is one.
 
-    An outlier took much longer, since something stood still; or much less: it did less, or something was done already.
+    An outlier took much longer, since something stalled; or much less: it did less, or something was done already.
     """
     middle_s = statistics.median([run.makespan_s for run in runs] or [0.0])
     near = [run for run in runs if run.makespan_s <= STALLED * middle_s and middle_s <= STALLED * run.makespan_s]

@@ -1,4 +1,4 @@
-"""What the measured member of the model is given for a condition, each figure with its source.
+"""What the measured member of the model knows about a condition, each figure with its source.
 
 Nothing is fitted. What the logs of the device show under load is taken from there (:mod:`neurotier.model.loaded`);
 what they do not show, from Table I, from the device's data sheet, or from what is known of how such a device works.
@@ -52,19 +52,19 @@ PAUSE = 4.0
 """The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
 
 FASTEST_WAVES = 0.95
-"""Where something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
+"""If something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
 
 OTHERS_COUNT = 0.5
-"""What runs with another number of processes count beside those with the same."""
+"""Weight of runs with another number of processes, relative to those with the same."""
 
 DEVICE_LIMITS = 0.5
-"""A device limits a run of Spark that reaches this part of what the device gives: not the JVM does."""
+"""If a Spark run reaches this share of what the device gives, the device limits it, not the JVM."""
 
 MOST_MIXED = 2.0
 """What a tier can do at most while it reads and writes: both as if it did nothing else."""
 
 WIDTH_UNKNOWN = 2.0
-"""Factor of an interval where no other condition tells how good the model is."""
+"""Factor of an interval if no other condition shows how good the model is."""
 
 CHOSEN = (
     f"runs with another number of processes than is predicted count {OTHERS_COUNT} beside those with the same",
@@ -77,7 +77,7 @@ CHOSEN = (
     f"an interval is a factor of {WIDTH_UNKNOWN:g} wide, either way, where no other condition tells its width",
     f"a repetition counts in nothing that takes {STALLED:g} times as long as the middle one, or as much less",
 )
-"""What was chosen, once for all conditions."""
+"""Values that were chosen, once for all conditions."""
 
 DEVICE, JVM = "device", "JVM"
 """The model's names of the device, and of what ships blocks to Python."""
@@ -233,7 +233,7 @@ class Learner:
         return by_table(PLACES[place], *own.get(place, table[place[0]])), by_table("tmpfs", *table["DRAM"])
 
     def note(self, how: str, value: float, *shown: object) -> float:
-        """Note a figure by how it is known, and what shows it; it is given back."""
+        """Note a figure, how it is known, and what shows it; returns the figure."""
         name, unit, origin, source = SOURCES[how]
         about = {"unit": unit, "origin": origin, "source": source.format(*shown, **SERVER)}
         self.parameters.append({"name": name, "value": float(value), **about})
@@ -364,9 +364,9 @@ class Learner:
     def ships_bytes_per_s(self, found: DataFrame) -> float:
         """What the JVM ships.
 
-        Of runs with as many processes that the JVM limits, the mean. Where a device limits those, their fastest waves;
-        and of runs with another number of processes, what they ship, with pauses that grow with the blocks in flight;
-        of both, the geometric mean.
+        The mean of runs with as many processes that the JVM limits. If a device limits those, their fastest waves; and
+        from runs with another number of processes, what they ship, with pauses that grow with the blocks in flight; of
+        these two, the geometric mean.
         """
         limited = those(found, lambda one: not self.device_limits(one, found.bytes_per_s[one]))
         if len(same := those(limited, self.has_as_many)):
@@ -399,7 +399,7 @@ def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
 
 
 def those(found: DataFrame, are: Callable[[IncrementCondition], bool], otherwise: DataFrame | None = None) -> DataFrame:
-    """The rows of some of the conditions; others, if there are any, where there is none."""
+    """The rows for some of the conditions; if there are none, the others."""
     some = found[found.index.map(are).astype(bool)]
     return otherwise if some.empty and otherwise is not None else some
 

@@ -1,4 +1,4 @@
-"""What the rules of the replay ask when Snakemake builds its graph of jobs."""
+"""Answers for the rules of the replay while Snakemake builds its graph of jobs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.places import short_hash
 
 LOGS = ("*.out", "tasks.json", "makespan_seconds")
-"""Names of the files that are read of runs and storage benchmarks."""
+"""Names of the files that are read for runs and storage benchmarks."""
 
 
 def asked_logs(published: str | None) -> list[str]:
-    """Where the logs of the published experiment are, and which: when they change, they are read again.
+    """Where the logs of the published experiment are, and which: if they change, they are read again.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def asked_logs(published: str | None) -> list[str]:
 
 
 def fingerprint(root: Path) -> str:
-    """What tells whether logs were added, removed or changed: a hash of their paths, sizes and times.
+    """A hash of logs' paths, sizes and times, which shows whether any were added, removed or changed.
 
-    Of a path that is not there it is empty; reading it says so.
+    It is empty for a path that does not exist; reading it will report that.
     """
     if not root.exists():
         return ""

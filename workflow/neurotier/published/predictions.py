@@ -28,7 +28,7 @@ from neurotier.published.replay import Replay
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, error_of, has_twin, left_out
 
 COVERED = 0.9
-"""Part of the conditions that an interval is to hold."""
+"""Share of the conditions that an interval should contain."""
 
 
 class Predictor:
@@ -67,7 +67,7 @@ class Predictor:
         ]
 
     def judged(self, condition: IncrementCondition, held_out: str) -> Iterator[Row]:
-        """What each member predicts, held against the mean of the runs that are no outliers."""
+        """What each member predicts, compared with the mean of the runs that are no outliers."""
         runs, measured_s = self.replay.conditions.get(condition, []), self.measured_s.get(condition)
         about = described(condition) | {"held_out": held_out, "measured_s": measured_s}
         about["stalled"] = len(runs) - len(steady(runs))

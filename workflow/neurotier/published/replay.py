@@ -1,4 +1,4 @@
-"""Everything that a checkout of the published data holds, and the tables made of it."""
+"""Everything that a checkout of the published data contains, and the tables made from it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_published(root: Path) -> Replay:
     Raises
     ------
     InputError
-        If there is nothing of the published data below the path that can be read.
+        If there is no readable published data below the path.
     """
     runs, skipped = find_runs(root)
     bandwidths, spoiled = find_bandwidths(root)

@@ -1,4 +1,4 @@
-"""What of a checkout was not read, and why: a damaged file never stops the replay of the others."""
+"""What was not read of a checkout, and why: a damaged file never stops the replay of the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DAMAGED, UNNAMED = "damaged", "name tells no condition"
-"""Kinds of what is skipped."""
+"""Kinds of skipped files."""
 
 FIX = "fetch the file again from the public repository, or give the path of a folder without it"
 
@@ -24,7 +24,7 @@ class Skipped:
 
 @contextmanager
 def skipping(path: Path, skipped: list[Skipped]) -> Iterator[None]:
-    """Read a file, or note why it cannot be read: a ``ValueError`` says what it should be, and is not."""
+    """Read a file, or note why it cannot be read: a ``ValueError`` says what is wrong with it."""
     try:
         yield
     except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""How good the members of the model are where they have not looked: validation by leaving out.
+"""How good the members of the model are for what they have not seen: validation by leaving out.
 
 ``condition``
     Nothing of the condition that is predicted is known: neither its runs nor what was learned from them. Where its
@@ -35,20 +35,20 @@ SPLITS = {
 """What was not known, in words."""
 
 CLOSE = 1.2
-"""A prediction is close that is off by at most this factor, either way."""
+"""A prediction is close if it is off by at most this factor, either way."""
 
 Held = frozenset[IncrementCondition]
 
 
 def left_out(condition: IncrementCondition, conditions: Iterable[IncrementCondition], held_out: str) -> Held:
-    """The conditions that may not be known when this one is predicted."""
+    """The conditions that must not be known when this one is predicted."""
     if held_out == CONDITION:
         return frozenset([condition])
     return frozenset(one for one in conditions if device_of(one) == device_of(condition))
 
 
 def has_twin(condition: IncrementCondition, conditions: Iterable[IncrementCondition]) -> bool:
-    """Whether the same is known of a device that does not change with the memory mode, in the other mode."""
+    """Whether the same device, if it does not change with the memory mode, is known in the other mode."""
     about = device_of(condition), condition.panel
     return any((device_of(one), one.panel) == about and one.tier != condition.tier for one in conditions)
 
