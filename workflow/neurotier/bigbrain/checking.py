@@ -1,4 +1,4 @@
-"""Whether what was written is what was read plus the number of iterations, modulo what a voxel holds."""
+"""Whether what was written is what was read plus the number of iterations, modulo the range of a voxel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_block(task: Task, block: Block) -> Checked:
     Raises
     ------
     InputError
-        If either is not there, or not whole.
+        If either is missing or incomplete.
     """
     before, after = task.file(block, 0), task.file(block, task.iterations)
     read, header, layout = open_block(block, before)
@@ -54,7 +54,7 @@ def check_block(task: Task, block: Block) -> Checked:
 
 
 def check_task(task: Task) -> list[Checked]:
-    """Check all blocks of a run; one that is not there, or not whole, is as wrong as one with wrong voxels."""
+    """Check all blocks of a run; a missing or incomplete block is as wrong as one with wrong voxels."""
     checked = []
     for block in task.blocks:
         try:

@@ -1,4 +1,4 @@
-"""Conditions of the incrementation: what repetitions have in common, for runs of one's own and published ones alike."""
+"""Conditions of the incrementation: what repetitions have in common, for one's own runs and published ones alike."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK_BYTES = {40: 643_625_668, 20: 646_461_552}
 
 
 ORIGIN = "published"
-"""Origin of what the paper has measured; that of one's own runs is the name of the host."""
+"""Origin of the paper's measurements; that of one's own runs is the host's name."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class IncrementCondition:
     Attributes
     ----------
     tier
-        Of a published one, the device and the mode that Optane was in.
+        For a published condition, the device and the mode of Optane.
     block_bytes
         Size of all blocks together.
     variant
-        What sets a published one apart from those of the paper's figures; else empty.
+        What sets a published condition apart from those in the paper's figures; otherwise empty.
     """
 
     origin: str

@@ -1,4 +1,4 @@
-"""What the rules of the incrementation ask when Snakemake builds its graph of jobs."""
+"""Answers for the rules of the incrementation while Snakemake builds its graph of jobs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CALIBRATION_KEYS = ("pairing", "fsync", "numa")
 SPARK_KEYS = ("spark_master", "spark_options")
 
 load_task = once_per_version(Task.load)
-"""Read a plan as it is now: thousands of jobs ask for the same one, and it may be written anew between them."""
+"""Read a plan as it is now: thousands of jobs ask for the same one, and it may be rewritten in between."""
 
 FINISHED, CHECKED = "finished.json", "checked.json"
-"""What the engine of a run, and the check of what it wrote, leave beside its plan."""
+"""What a run's engine, and the check of its output, leave next to its plan."""
 
 CALIBRATION = 0
-"""Repetition of a short run on small blocks, from which is learned what an engine costs; it is in no table of runs."""
+"""Repetition of a short run on small blocks that shows what an engine costs; it is in no table of runs."""
 
 CALIBRATIONS = "calibration"
 """Folder of the blocks of all calibrations, below that of the blocks of these results."""
@@ -76,8 +76,8 @@ class BigBrainPlan:
 
     @property
     def order(self) -> list[str]:
-        """All that is run, one after the other."""
-        return [*self.runs, *self.calibrations]  # those last: what they are does not bear on the runs
+        """Everything that is run, one after the other."""
+        return [*self.runs, *self.calibrations]  # those last: they have no effect on the runs
 
     @property
     def shares(self) -> int:
@@ -103,7 +103,7 @@ class BigBrainPlan:
         return cache(lambda run: self.source(run).names())
 
     def asked_blocks(self, wildcards: Any) -> Record:
-        """What makes the blocks on a tier: when it changes, they are made again."""
+        """What determines the blocks on a tier: if it changes, they are made again."""
         from neurotier.bigbrain.blocks.sources import versions_of  # as above
 
         tier = tier_named(self.settings, wildcards.tier)
@@ -111,13 +111,13 @@ class BigBrainPlan:
         return {key: getattr(self.asked, key) for key in BLOCK_KEYS} | about
 
     def asked_increment(self, wildcards: Any) -> Record:
-        """What is done with them: when it changes, it is done again."""
+        """What is done with them: if it changes, it is done again."""
         keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
         more = SPARK_KEYS if wildcards.run.startswith(f"{SPARK}/") else ()
         return {key: getattr(self.asked, key) for key in (*keys, *more)}
 
     def asked_of_node(self, configuration: Record) -> Record:
-        """The part of a configuration, as it was given, that says what a node of a cluster is to do."""
+        """The part of the given configuration that says what a node of a cluster is to do."""
         results_tier = self.settings.placement["results"]
         return {
             "probe": without(configuration.get("probe") or {}, "tiers"),
@@ -132,7 +132,7 @@ class BigBrainPlan:
 
     @property
     def published(self) -> dict[str, Path]:
-        """Tables of the published experiment that the report is made of, too; none unless the configuration has it."""
+        """Tables of the published experiment for the report; none unless the configuration includes it."""
         names = ("published_runs", "published_phases", "published_predictions") if self.settings.published else ()
         return {name: self.places.published / f"{name}.tsv" for name in names}
 
@@ -146,8 +146,8 @@ class BigBrainPlan:
         return self.places.bigbrain_run(run) / CHECKED
 
     def needed_bytes(self, source: Source) -> int:
-        """Room that blocks as large as the first one take on a tier, with what one run makes of them: what an iteration
-        reads, it leaves until the next one is through."""
+        """Room on a tier for blocks as large as the first one, and for what one run makes of them: the input of an
+        iteration stays until the next one is complete."""
         names, iterations = source.names(), self.asked.iterations
         kept = iterations if self.asked.keep == ALL else min(iterations, 2)
         return len(names) * source.block(names[0])[0].file_bytes * (1 + kept)
@@ -233,7 +233,7 @@ def read_manifest(file: Path) -> tuple[Block, ...]:
 
 
 def is_calibration(run: str) -> bool:
-    """Whether a run is there to learn from, and not to be shown.
+    """Whether a run only serves to learn costs, and is not shown.
 
     >>> is_calibration("spark/tmpfs/2/0"), is_calibration("spark/tmpfs/2/10")
     (True, False)

@@ -37,7 +37,7 @@ from neurotier.model.this_machine import Probed, machines_of, page_cache_here, p
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was learned of an engine at a parallelism; of what was seen several times, the median.
+    """What was learned about an engine at a parallelism; medians of what was seen several times.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ def learn(task: Task, records: Sequence[Record], finished: Record, processors: P
         If it left nothing.
     """
     last = max(records, key=lambda record: span(record)[1], default={}).get("attempt")
-    records = [record for record in records if record.get("attempt") == last]  # what lies between two is no gap
+    records = [record for record in records if record.get("attempt") == last]  # time between two attempts is not a gap
     phases = [phase for record in records for phase in record["phases"]]
     incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
     if not incremented:
@@ -93,7 +93,7 @@ def learn(task: Task, records: Sequence[Record], finished: Record, processors: P
 
 @dataclass(frozen=True)
 class Prospect:
-    """What is known before the runs of a condition.
+    """What is known about a condition before its runs.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Prospect:
 
     @property
     def is_apart(self) -> bool:
-        """Whether the engine has a job per block and iteration, and not per block."""
+        """Whether the engine has one job per block and iteration, not per block."""
         return self.engine == SNAKEMAKE or (self.engine == SPARK and self.asked.pairing == PUBLISHED)
 
     def rows(self) -> Rows:
@@ -153,12 +153,12 @@ class Prospect:
         """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
         usual, drawn = machines_of(self.probes, self.parallelism, self.processors, self.page_cache)
         workload = self.workload()
-        if self.asked.fsync:  # nothing is left to be written back
+        if self.asked.fsync:  # nothing remains to be written back
             usual.tiers[self.tier] = replace(usual.tiers[self.tier], write_back=False)
         return predict_among((workload, usual), lambda rng: (workload, drawn(rng)), self.parallelism)
 
     def workload(self) -> Workload:
-        """What there is to do, in the order in which the engine starts it.
+        """The work to do, in the order in which the engine starts it.
 
         The engine's gap comes before every job that takes the place of another. Copying is within the tier's streams;
         phases that alternate add up as well in turn.

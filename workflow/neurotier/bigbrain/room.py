@@ -1,4 +1,4 @@
-"""What the incrementation leaves on its tiers, and when it goes."""
+"""What the incrementation leaves on its tiers, and when that is removed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from neurotier.core.settings import Say
 
 
 def fill_tier(plan: BigBrainPlan, name: str, say: Say) -> list[Block]:
-    """Make the blocks on a tier, in place of those that are there; ``say`` tells if they will not fit."""
+    """Make the blocks on a tier, replacing existing ones; ``say`` warns if they will not fit."""
     tier, source = plan.tier(name), source_of(plan.settings.bigbrain)
     tier.claim()
     folder = plan.folder(name) / "blocks"
     shutil.rmtree(folder, ignore_errors=True)
     needed, free = plan.needed_bytes(source), tier.usable_bytes()
-    if needed > free:  # said, and tried: a file system that compresses may hold more than it seems
+    if needed > free:  # a warning only: a file system that compresses may hold more than it seems
         problem = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
         say(f"Tier {name!r} will be full before the end: {problem}")
     return make_blocks(source, folder, name)
 
 
 def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
-    """The blocks of a run where they are now; made again where their tier has lost them.
+    """The blocks of a run where they are now; made again if their tier has lost them.
 
     A tmpfs has after a reboot, or an earlier run was through. On a cluster the tier may have another path in each job.
 
@@ -56,7 +56,7 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
 
 
 def make_room(plan: BigBrainPlan) -> None:
-    """Remove what checked runs wrote, as far as it is not to be kept, and the blocks of calibrations that are over.
+    """Remove what checked runs wrote, unless it is to be kept, and the blocks of calibrations that are over.
 
     What was interrupted, and is not asked for any more, goes, too: asked for again, it begins anew.
     """
@@ -80,7 +80,7 @@ def make_room(plan: BigBrainPlan) -> None:
 
 
 def remove_blocks(plan: BigBrainPlan) -> None:
-    """Remove the blocks, too, once all runs are checked; a run that is asked for later makes them again.
+    """Remove the blocks, too, once all runs are checked; a later run makes them again.
 
     What runs of another configuration wrote, and kept, stays.
     """
@@ -95,5 +95,5 @@ def remove_blocks(plan: BigBrainPlan) -> None:
 
 
 def checked_runs(plan: BigBrainPlan) -> list[str]:
-    """Runs that are through."""
+    """Runs that are complete and checked."""
     return [run for run in plan.order if plan.checked(run).exists()]

@@ -21,7 +21,7 @@ from neurotier.storage.page_cache import prepare_cache
 
 
 def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
-    """Write the plan of a run, and make room: what it left earlier goes, and what was checked and is not kept.
+    """Write the plan of a run, and make room: remove what it left earlier, and checked blocks that are not kept.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
 
 
 def forget(task: Task, folder: Path) -> None:
-    """Remove what a run has left in its folder of the results."""
+    """Remove what a run left in its folder of the results."""
     shutil.rmtree(task.records, ignore_errors=True)
     shutil.rmtree(folder / DRIVERS, ignore_errors=True)
 
 
 def take_up(plan: BigBrainPlan, file: Path) -> None:
-    """Prepare a run whose engine is to start, or to go on.
+    """Prepare a run whose engine is about to start, or to resume.
 
-    A calibration that was interrupted begins anew: what lies between two starts would be taken for the engine's.
+    An interrupted calibration begins again: the time between two starts would be taken for the engine's.
 
     Parameters
     ----------
@@ -84,5 +84,5 @@ def write_spark_end(driver: Driver, file: Path) -> None:
 
 
 def write_checked(checked: list[Checked], file: Path) -> None:
-    """Write what the check of a run has found of each block, and one checksum of all."""
+    """Write what the check of a run found for each block, and one checksum of all."""
     write_json(file, {"sha256": checksum_of(checked), "blocks": [asdict(one) for one in checked]})

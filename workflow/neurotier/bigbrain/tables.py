@@ -1,4 +1,4 @@
-"""The tables of the incrementation, from what its runs have left in the results."""
+"""The tables of the incrementation, made from what its runs left in the results."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def lines_of(runs: Sequence[Row]) -> list[str]:
 
 
 def read_if_there(file: Path) -> Row:
-    """What a JSON file says; nothing while it is not there."""
+    """The content of a JSON file; empty if the file is missing."""
     return dict(read_json(file)) if file.exists() else {}

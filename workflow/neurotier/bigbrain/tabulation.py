@@ -12,7 +12,7 @@ from neurotier.core.parallelism import Span, extent, peak
 from neurotier.core.tables import Row, Rows
 
 TICK_S = 0.01
-"""How exactly the kernel tells when a process was started, s."""
+"""How precisely the kernel tells when a process was started, s."""
 
 
 def records_of(task: Task) -> Rows:
@@ -95,7 +95,7 @@ def busy(record: Row) -> Span:
 
 
 def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: int) -> list[str]:
-    """Why a run's makespan cannot stand beside those of others; empty if it can.
+    """Why a run's makespan cannot be compared with others; empty if it can.
 
     Every incomplete block is named: the published runs lost some in silence.
     """

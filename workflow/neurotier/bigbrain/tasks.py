@@ -1,4 +1,4 @@
-"""One run of the incrementation: which blocks, where they are read and written, and which of them are done.
+"""One run of the incrementation: its blocks, where they are read and written, and which of them are done.
 
 A plain file (``plan.json``) tells it to the worker processes. Little is imported here: there may be thousands.
 """
@@ -18,7 +18,7 @@ WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
 STREAMING, PUBLISHED = "streaming", "published"
 NONE, ALL = "none", "all"
 EVERY = "all"
-"""Instead of an iteration, told to a worker: all that are left."""
+"""Given to a worker instead of an iteration: all that are left."""
 
 SNAKEMAKE, GNU_PARALLEL, SPARK = "snakemake", "gnu-parallel", "spark"
 
@@ -121,7 +121,7 @@ class Task:
 
     @property
     def parallelism(self) -> int:
-        """Workers asked for."""
+        """Requested number of workers."""
         return int(self.run.split("/")[2])
 
     @property
@@ -137,7 +137,7 @@ class Task:
         return Path(self.records, f"{block.block}_{iteration}.json")
 
     def lock(self, block: Block) -> Path:
-        """Held while a process works on a block: one that outlived a killed engine is waited for."""
+        """Held while a process works on a block: others wait for a process that outlived a killed engine."""
         return Path(self.records, f".{block.block}.lock")
 
     def last_written(self, block: Block) -> int:
@@ -158,7 +158,7 @@ class Task:
 
 
 def size_of(file: Path) -> int | None:
-    """Size of a file, bytes; ``None`` if it is not there."""
+    """Size of a file, bytes; ``None`` if it does not exist."""
     try:
         return file.stat().st_size
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Block files: where the voxels of an uncompressed NIfTI-1 file lie, read without NiBabel, and files that appear whole.
 
-Each block is a process of its own. Importing NiBabel takes such a process longer than NumPy does, and the header of a
-block is 352 bytes with a fixed place for everything. A test holds this reader to NiBabel.
+Each block is incremented by a process of its own. Importing NiBabel takes such a process longer than NumPy does, and
+the header of a block is 352 bytes with a fixed place for everything. A test compares this reader with NiBabel.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def bytes_of(voxels: np.ndarray) -> memoryview:
 
 
 def read_layout(header: bytes) -> Layout:
-    """The layout that a header tells.
+    """The layout given by a header.
 
     Raises
     ------
     ValueError
-        If it is no header of a single-file NIfTI-1, or one that changes the voxels' values; with the reason.
+        If it is not the header of a single-file NIfTI-1, or scales the voxels' values; with the reason.
     """
     if len(header) < HEADER_BYTES:
         raise ValueError(f"has no NIfTI header: expected {HEADER_BYTES} bytes, found {len(header)}")
@@ -127,17 +127,17 @@ class NewBlock:
         assert self.file.tell() == self.size_bytes, self.partial  # noqa: S101  # a fault of ours
         if fsync:
             os.fsync(self.file.fileno())
-        self.file.close()  # network file systems say here that they are full
+        self.file.close()  # network file systems only report here that they are full
         self.partial.rename(self.final)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Remove what is left of a block that could not be finished, and say so if its tier is full."""
         if kind is None:
             return
-        with suppress(OSError):  # of closing what is full
+        with suppress(OSError):  # closing fails on a full tier
             self.file.close()
         written_bytes = size_of(self.partial)
-        self.partial.unlink(missing_ok=True)  # first, so that the free bytes are true
+        self.partial.unlink(missing_ok=True)  # first, so that the number of free bytes is right
         if isinstance(error, OSError) and error.errno in FULL:
             disk = os.statvfs(self.final.parent)
             raise TierError(

@@ -1,4 +1,4 @@
-"""Where blocks come from: made up, cut out of one volume, or a folder of them.
+"""Where blocks come from: synthetic, cut out of one volume, or a folder of them.
 
 The real image is BigBrain (Amunts et al., Science 2013, https://bigbrainproject.org), release 2015. Its 40 um blocks,
 5 x 5 x 5 with a small overlap, in MINC and ``.nii.gz``, and its volumes of 100 um and coarser are the DataLad dataset
@@ -50,14 +50,14 @@ Made = tuple[Layout, bytes, Iterator[Any]]
 
 @lru_cache(maxsize=2)  # not more: each holds its file open, and a folder may have a thousand
 def open_volume(path: Path) -> Any:
-    """A NIfTI or MINC volume: its header and the way to its voxels.
+    """A NIfTI or MINC volume: its header and access to its voxels.
 
     Raises
     ------
     InputError
         If it is neither.
     """
-    import nibabel  # slow to import, and Snakemake asks here for names alone
+    import nibabel  # slow to import, and Snakemake only asks for names
     from nibabel.filebasedimages import ImageFileError
 
     try:
@@ -195,7 +195,8 @@ def name_of(file: Path) -> str:
 
 @contextmanager
 def said_of(file: Path, fix: str = AGAIN) -> Iterator[None]:
-    """Raise :class:`InputError` that names a block, for what a ``ValueError`` says of it, or what unpacking does."""
+    """Turn a ``ValueError`` about a block's file, or one of unpacking it, into an :class:`InputError` naming the
+    block."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -205,7 +206,7 @@ def said_of(file: Path, fix: str = AGAIN) -> Iterator[None]:
 
 
 def check_present(files: list[Path]) -> None:
-    """Raise :class:`SourceError` unless all have their content: git-annex has links to what was not fetched."""
+    """Raise :class:`SourceError` unless all have their content: git-annex leaves links to what was not fetched."""
     missing = [file for file in files if not is_present(file.parent, file.name, ANYWHERE)]
     if missing:
         first, *others = missing
@@ -232,16 +233,16 @@ def contents(file: Path, layout: Layout) -> Iterator[bytes]:
         while size_bytes <= layout.file_bytes and (piece := opened.read(PIECE_BYTES)):
             size_bytes += len(piece)
             yield piece
-        require_size(layout.file_bytes, size_bytes)  # of a packed file, nobody knows before
+        require_size(layout.file_bytes, size_bytes)  # the size of a packed file is only known now
 
 
 WHITE, DARKEST = 65535, 60
 SLIDE_FRACTION = 0.35
 TEXTURE = 0x7F
-"""Which bits of the grey levels differ from voxel to voxel."""
+"""The bits of the grey levels that differ from voxel to voxel."""
 
 STRETCH = 257
-"""What makes 16 bits of 8."""
+"""Stretches 8 bits to 16."""
 
 
 SYNTHETIC = "synthetic"
@@ -253,7 +254,7 @@ def source_of(settings: BigBrainSettings) -> Source:
     Raises
     ------
     InputError
-        If it is not there, or not what can be cut into blocks.
+        If it does not exist, or cannot be cut into blocks.
     """
     if settings.source == SYNTHETIC:
         return SyntheticSource(settings)
@@ -266,7 +267,7 @@ def source_of(settings: BigBrainSettings) -> Source:
 
 
 def versions_of(settings: BigBrainSettings) -> list[str]:
-    """The files of a source, and what tells their contents from others, whether they are here or not."""
+    """The files of a source with what identifies their contents, whether these are present or not."""
     path = absolute_path(settings.source)
     files = [file for files in block_files(path).values() for file in files] if path.is_dir() else [path]
     contents = {file.name: content_if_readable(file.parent, file.name, ANYWHERE) for file in files}
@@ -318,7 +319,7 @@ class SyntheticSource:
 
 @dataclass(frozen=True)
 class VolumeSource:
-    """One volume, cut along all axes; never more of it in memory than a piece."""
+    """One volume, cut along all axes; at most one piece of it is in memory."""
 
     path: Path
     split: tuple[int, ...]

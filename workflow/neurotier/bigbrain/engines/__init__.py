@@ -1,1 +1,1 @@
-"""What works on blocks: the increment of one, and the engines that have it done."""
+"""The increment of one block, and the engines that run it for all of them."""

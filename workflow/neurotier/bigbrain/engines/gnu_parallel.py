@@ -1,4 +1,4 @@
-"""The engine ``gnu-parallel``: a process per block, as published, with GNU parallel's own log of them kept."""
+"""The engine ``gnu-parallel``: one process per block, as published; GNU parallel's own log is kept."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
 
 
 def start(words: list[str], joblog: Path) -> str:
-    """Run GNU parallel to its end, whatever becomes of its jobs; what all of them printed.
+    """Run GNU parallel to its end, whatever becomes of its jobs; returns everything printed.
 
     Raises
     ------
     ToolError
-        If it is not there, is another program of that name (moreutils has one), or could not start its jobs.
+        If it is missing, is another program of that name (moreutils has one), or could not start its jobs.
     """
     require_program("parallel", ENGINE, FIX)
     with start_process(
@@ -91,7 +91,7 @@ def start(words: list[str], joblog: Path) -> str:
         except BaseException:
             with suppress(psutil.NoSuchProcess):
                 parallel = psutil.Process(process.pid)
-                end([parallel, *parallel.children(recursive=True)])  # told to end alone, it waits for its jobs
+                end([parallel, *parallel.children(recursive=True)])  # if only it is told to end, it waits for its jobs
             raise
     if process.returncode and not joblog.exists():
         last = (said.strip().splitlines() or ["no reason given"])[-1]

@@ -1,8 +1,8 @@
-"""The increment of one block: its header loaded, its voxels read, one added to each, all written; timed apart.
+"""The increment of one block: load its header, read its voxels, add one to each, write all; each timed separately.
 
-Streaming, a block goes through a buffer of a few MiB that stays in the processor's cache, so a worker needs the same
-memory whatever the block; its phases alternate, and each is the sum over its pieces. The published pairing maps the
-file with NiBabel as the paper's program did: nothing is read before the voxels are wanted, so reading is within
+When streaming, a block goes through a buffer of a few MiB that stays in the processor's cache, so a worker needs the
+same memory for any block; its phases alternate, and each is the sum over its pieces. The published pairing maps the
+file with NiBabel as the paper's program did: nothing is read before the voxels are used, so reading is part of
 ``increment``, and a worker holds the block twice (mapped and incremented).
 """
 
@@ -28,7 +28,7 @@ PIECE_BYTES = 2 << 20
 """What is read, incremented and written at once, bytes; larger pieces leave the processor's cache."""
 
 EPOCH_S = time.time() - time.monotonic()
-"""What makes s since 1970 of the monotonic clock, which nobody sets meanwhile."""
+"""Added to the monotonic clock, gives s since 1970; nobody can set that clock meanwhile."""
 
 
 class Stopwatch:
@@ -107,7 +107,7 @@ def increment(
         "block": block.block,
         "iteration": iteration,
         "wrapped_voxels": wrapped,
-        # ``getrusage`` has that of the process it was forked from in it
+        # ``getrusage`` would include that of the process it was forked from
         "max_rss_bytes": 1024 * status("/proc/self")[b"VmHWM"],
         "phases": list(watch.phases.values()),
     }
@@ -162,12 +162,12 @@ def increment_whole(block: Block, source: Path, new: NewBlock, watch: Stopwatch,
 
 
 def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
-    """Open a block that is what its manifest says; the file at its first voxel, what stands before it, its layout.
+    """Open a block that matches its manifest; returns the file at its first voxel, what precedes it, and its layout.
 
     Raises
     ------
     InputError
-        If it is not; with expected and found.
+        If it does not match; with expected and found.
     """
     try:
         file = source.open("rb", buffering=0)
@@ -183,7 +183,7 @@ def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
 
 
 def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Layout:
-    """The layout of a block that is what its manifest says, or :class:`InputError` with expected and found."""
+    """The layout of a block that matches its manifest, or :class:`InputError` with expected and found."""
     try:
         layout = read_layout(header)
         wanted, shape = np.dtype(block.dtype), shape_text(layout.shape)

@@ -39,8 +39,8 @@ def pinning(numa: str) -> tuple[str, tuple[int, ...]]:
 def node_of(task: Task, name: str) -> int | None:
     """The node that a block's workers take, whatever the engine and the iteration; ``None`` if they are not pinned.
 
-    By the block's place among all blocks of the run, round-robin, and not by what is free, or left to do after a kill:
-    the pages that an iteration left in memory are on the node that wrote them, and are to be read there.
+    By the block's place among all blocks of the run, round-robin, not by what is free, or left to do after a kill: the
+    pages that an iteration left in memory are on the node that wrote them, and should be read there.
     """
     if not task.nodes:
         return None
@@ -49,5 +49,5 @@ def node_of(task: Task, name: str) -> int | None:
 
 
 def prefix(node: int | str | None) -> list[str]:
-    """What stands before the command of a worker of a node."""
+    """What precedes the command of a worker of a node."""
     return [] if node is None else ["numactl", f"--cpunodebind={node}", f"--membind={node}"]

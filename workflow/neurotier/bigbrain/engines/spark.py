@@ -1,8 +1,8 @@
-"""The engine ``spark``: one task per block, which is told the block's path and does all of its iterations.
+"""The engine ``spark``: one task per block, which is given the block's path and does all of its iterations.
 
 So the data do not pass through the JVM. In the published pairing they do, as in the paper: Spark reads whole files
-(binaryFiles), an iteration at a time, and no phase shows its reading; the JVM then needs room for as many blocks as
-there are at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's log of events is kept.
+(binaryFiles), one iteration at a time, and no phase shows that reading; the JVM then needs room for as many blocks as
+there are at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's event log is kept.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     master
         URL of Spark's master; ``local`` is this machine, with as many threads as the run asks for.
     more
-        More of Spark's configuration.
+        Further configuration of Spark.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
         raise ToolError("PySpark is not installed", ENGINE, "pip install pyspark, and have Java 17 or later") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAll([*options(task, master, events), *more.items()])
-    if address := conf.get("spark.driver.bindAddress"):  # else it looks its own host up, whose name need not be known
+    if address := conf.get("spark.driver.bindAddress"):  # else it looks up its own host's name, which may be unknown
         os.environ.setdefault("SPARK_LOCAL_IP", address)
     try:
         with descriptors_to(logs / "spark.log"), SparkContext(conf=conf) as context:
@@ -108,7 +108,7 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,
         "spark.app.name": f"neurotier {task.run}",
         "spark.ui.enabled": "false",
-        "spark.authenticate": "true",  # else everybody who reaches a port of the driver runs programs as this user
+        "spark.authenticate": "true",  # else anybody who reaches a port of the driver runs programs as this user
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.absolute().as_uri(),
         "spark.eventLog.compress": "false",
@@ -120,7 +120,7 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         given |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
         given |= {"spark.cores.max": str(task.parallelism), "spark.task.maxFailures": "1"}
-        # fewer blocks than asked for would run at once, had the first executor begun without the others
+        # if the first executor began without the others, fewer blocks than requested would run at once
         given["spark.scheduler.minRegisteredResourcesRatio"] = "1"
     if task.pairing == PUBLISHED:
         given["spark.files.maxPartitionBytes"] = "1"  # a task per file: Spark packs several of below 128 MiB in one
@@ -128,8 +128,8 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
 
 
 def increment_all(context: Any, task: Task, plan: Path) -> list[str]:
-    """Have each block incremented by a task that is told its path; or, in the published pairing, have Spark read whole
-    files, and tasks increment what they are given, an iteration at a time. What they said.
+    """Have a task increment each block, given its path; or, in the published pairing, have Spark read whole files, and
+    tasks increment the content, one iteration at a time. Returns what the tasks said.
     """
     said: list[str] = []
     if task.pairing != PUBLISHED:

@@ -1,4 +1,4 @@
-"""Where Spark's time goes: its log of events, and our own phases, as parts that add up.
+"""Where Spark's time goes: its event log, and our own phases, as parts that add up.
 
 The driver's parts follow one another: their sum is the wall time of the driver program. Tasks run side by side: their
 parts are sums over tasks, and add up to the sum of the times from each task's launch to its end. Spark counts in ms.
@@ -30,7 +30,7 @@ TASK_TIMES = {
     "serialise_s": "Result Serialization Time",
     "garbage_s": "JVM GC Time",
 }
-"""Our names of what Spark says of a task that has ended."""
+"""Our names for what Spark reports about a finished task."""
 
 DRIVERS = "drivers"
 """Folder of a run, beside its plan, in which each start of Spark leaves what its driver program did."""
@@ -60,7 +60,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Events:
-    """A log of events; moments in s since 1970.
+    """An event log; moments in s since 1970.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Events:
 
 
 def drivers_of(run: Path) -> list[Driver]:
-    """What each start of Spark left in the folder of a run, the first one first."""
+    """What each start of Spark left in the folder of a run, earliest first."""
     files = sorted((run / DRIVERS).glob("*.json"), key=lambda file: int(file.stem))
     return [Driver(**read_json(file)) for file in files]
 
@@ -106,7 +106,7 @@ def read_events(folder: Path) -> Events:
 
 
 def events_in(folder: Path) -> Iterator[Row]:
-    """Events of a log; Spark makes a folder of each application's, and a killed one leaves half an event."""
+    """Events of a log; Spark makes a folder for each application's, and a killed one leaves half an event."""
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or file.name.startswith((".", "appstatus")):
             continue

@@ -1,7 +1,7 @@
 """What an engine starts for each block: ``python3 -m neurotier.bigbrain.engines.worker PLAN BLOCK ITERATION|all LOG``.
 
-``PLAN`` is the run's ``plan.json``, ``LOG`` takes what is printed. A failure is one line on the terminal and in the
-log, and the exit code says of what kind. argparse would cost each of thousands of blocks a tenth of its start.
+``PLAN`` is the run's ``plan.json``, ``LOG`` gets what is printed. A failure is one line on the terminal and in the log,
+and the exit code tells its kind. argparse would cost each of thousands of blocks a tenth of its start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code of the process."""
+    """Run the command line; returns the exit code of the process."""
     plan, name, which, log = sys.argv[1:] if arguments is None else arguments
     start_s, exit_code = -age_s() + time.time(), 0  # held up in between, it would have begun too early
     try:
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def work(
     task: Task, block: Block, iteration: int | None, start_s: float | None, given: bytes | None = None
 ) -> list[int]:
-    """Do one iteration of a block, or all that are left; which were done.
+    """Do one iteration of a block, or all that are left; returns those done.
 
     ``given`` is what the one iteration is to read, if the engine has read it already.
 
@@ -88,7 +88,7 @@ def find_block(task: Task, name: str) -> Block:
 
 
 def unwind(number: int, _frame: object) -> NoReturn:
-    """End this process, and have it remove what it has half written."""
+    """End this process, which then removes what it has half written."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)  # GNU parallel, the kernel and a terminal may all say it
     sys.exit(128 + number)
