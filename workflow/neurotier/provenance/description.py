@@ -24,7 +24,7 @@ HOW = Path("code", "neurotier")
 """Folder of the files that say how derivatives were made."""
 
 RAW = "sourcedata/raw"
-"""Where the raw dataset lies in a dataset of derivatives, registered by address and commit (YODA)."""
+"""Where the raw dataset is in a dataset of derivatives, registered by address and commit (YODA)."""
 
 GROUP = "prov-neurotier"
 TABLE = f"provenance_label\tdescription\n{GROUP}\tHow neurotier has made these derivatives.\n"
@@ -32,13 +32,13 @@ TABLE = f"provenance_label\tdescription\n{GROUP}\tHow neurotier has made these d
 IGNORED = ("prov", "prov/**")
 
 ATTRIBUTES = ("* annex.largefiles=(((mimeencoding=binary)and(largerthan=0))or(largerthan=1mb))",)
-"""What goes into the annex; text goes into git, as DataLad's procedure ``text2git`` has it, unless it is large."""
+"""What goes into the annex; text goes into git, as with DataLad's procedure ``text2git``, unless it is large."""
 
 DESCRIBING = ("README", "dataset_description.json")
-"""What describes derivatives with or without a dataset."""
+"""Files that describe derivatives with or without a dataset."""
 
 WRITTEN = (".gitattributes", ".bidsignore", "code/neurotier", "prov")
-"""What :func:`describe` writes."""
+"""Files that :func:`describe` writes."""
 
 
 def how_file(activity: str) -> Path:
@@ -52,7 +52,7 @@ def command_of(how: How, inputs: str) -> str:
 
 
 def owner_of(entry: str) -> str:
-    """The participant whose own an entry of derivatives is by its name; empty if it is for all.
+    """The participant that an entry of derivatives belongs to, by its name; empty if it is for all.
 
     >>> owner_of("sub-01.html"), owner_of("sub-01/anat"), owner_of("logs")
     ('sub-01', 'sub-01', '')
@@ -62,14 +62,14 @@ def owner_of(entry: str) -> str:
 
 
 def describe(folder: Path, ways: Iterable[How]) -> None:
-    """Write how derivatives were made into their dataset, and keep what it says of earlier ones.
+    """Write into a dataset how its derivatives were made, keeping what it says about earlier ones.
 
     Parameters
     ----------
     folder
         Derivatives of a site.
     ways
-        How those that are there were made.
+        How the existing ones were made.
     """
     known = {file.stem: read_how(folder, file.stem) for file in sorted((folder / HOW).glob("*.json"))}
     given = {identifier(how): how for how in ways}
@@ -84,18 +84,18 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
 
 
 def add_lines(file: Path, wanted: Iterable[str]) -> None:
-    """Add lines to a file that has not all of them; an app may have written it, too."""
+    """Add lines to a file that lacks some of them; an app may have written the file, too."""
     lines = file.read_bytes().splitlines() if file.exists() else []
     write_bytes(file, b"\n".join([*lines, *(line for line in map(str.encode, wanted) if line not in lines), b""]))
 
 
 def read_how(folder: Path, activity: str) -> How:
-    """What a dataset says of an activity.
+    """What a dataset says about an activity.
 
     Raises
     ------
     InputError
-        If it is no file, or not one of neurotier's.
+        If it is not a file, or not one of neurotier's.
     """
     file = folder / how_file(activity)
     try:
@@ -146,7 +146,7 @@ def provenance(known: dict[str, How]) -> Record:
 
 
 def line_of(how: How) -> str:
-    """An activity in a line: a tool with its options, or an app with its arguments."""
+    """An activity in one line: a tool with its options, or an app with its arguments."""
     options = how["options"]
     words = [f"{name}={value}" for name, value in options.items()]
     if how.get("app"):

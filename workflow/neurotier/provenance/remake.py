@@ -1,8 +1,8 @@
-"""``neurotier remake``: make derivatives again in a clone of their dataset; the command of its run records.
+"""``neurotier remake``: make derivatives again in a clone of their dataset; run records contain this command.
 
-It needs the clone alone: ``code/neurotier/`` says how they were made, and the raw images are fetched through the
-sub-dataset that is registered as their source. The group level of an app is made again on the derivatives that are
-there. ``datalad rerun`` runs it and saves what it changes, which is nothing if the same bytes come out.
+Only the clone is needed: ``code/neurotier/`` says how the derivatives were made, and the raw images are fetched through
+the sub-dataset that is registered as their source. An app's group level is made again from the derivatives present.
+``datalad rerun`` runs the command and saves what it changes, which is nothing if the same bytes come out.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from neurotier.run.images import image_store
 from neurotier.run.jobs import say
 
 ONLY = "NEUROTIER_PARTICIPANTS"
-"""Environment variable: of the participants of a command, those to make again."""
+"""Environment variable: which of a command's participants to make again."""
 
 IMAGE = "NEUROTIER_IMAGE"
-"""Environment variable: a file with the container image, where the recorded reference does not give it any more."""
+"""Environment variable: a file with the container image, if the recorded reference no longer gives it."""
 
 CACHE = "NEUROTIER_CACHE_{}"
-"""Environment variable of each folder that an app reads: where it is, if it is not at its recorded path."""
+"""Environment variable for each cache that an app reads: its path, if it is not at the recorded one."""
 
 GROUP_LEVEL = "the group level"
 
 
 def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
-    """Make derivatives again in the dataset that says how they were made; the exit code of the process.
+    """Make derivatives again in the dataset that says how they were made; returns the exit code of the process.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     Raises
     ------
     NeurotierError
-        If an input cannot be had, or its analysis fails. The derivatives of others are there then.
+        If an input is unavailable, or its analysis fails. The derivatives of the others have been made by then.
     """
     folder = how_file.absolute().parent
     if folder.parts[-len(HOW.parts) :] != HOW.parts:
@@ -96,7 +96,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
         log.touch()
         use_threads(threads_of(settings))
         image, tool = placed(how, settings, places, log), make_tool(settings.tool)
-        version = how["version"] if image else tool.version()  # an image is known by its digest
+        version = how["version"] if image else tool.version()  # an image is identified by its digest
         versions = [("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)]
         versions.append((f"the {tool.content}", how.get(tool.content), described(settings).get(tool.content)))
         for name, recorded, here in versions:
@@ -120,7 +120,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                     limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
                     stage_in(raw, files_of(images, raw, settings), folder / IN, limit_bytes)
                     run_phase("compute", partial(analyze, job, folder), [])
-                    # what an app writes for all is the group level's
+                    # what an app writes for all belongs to the group level
                     made = [entry for entry in sorted(os.listdir(folder / OUT)) if owner_of(entry) == name]
                 put(folder / OUT, dataset, made)
             say(f"neurotier: {name} is made again")
@@ -145,12 +145,12 @@ def inputs_of_group(dataset: Path, group: Facts) -> list[str]:
 
 
 def put(source: Path, target: Path, paths: Iterable[str]) -> None:
-    """Copy files, links and folders to the same paths below another folder, in the place of what is there.
+    """Copy files, links and folders to the same paths below another folder, replacing what is there.
 
     Raises
     ------
     ToolError
-        If one is not there, which was before; nothing is replaced then.
+        If one is missing that existed before; then nothing is replaced.
     """
     if lost := next((path for path in paths if not os.path.lexists(source / path)), None):
         raise ToolError("was made before, and is not now", lost)
@@ -186,7 +186,7 @@ def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
 def put_back(dataset: Path, participants: Iterable[str]) -> None:
     """Put back what is missing of participants that are not made again.
 
-    ``datalad rerun`` removes all outputs of its command whose contents are not here, and would save that they are gone.
+    ``datalad rerun`` removes all outputs of its command whose contents are not present, and would save their removal.
     """
     for participant in participants:
         deleted = (ask_git(dataset, "ls-files", "-z", "--deleted", "--", f"{participant}*") or "").split("\0")
@@ -196,7 +196,7 @@ def put_back(dataset: Path, participants: Iterable[str]) -> None:
 
 
 def wanted(paths: Sequence[str], only: str) -> list[str]:
-    """Those paths that belong to participants that are asked for; all if none is.
+    """The paths that belong to requested participants; all if none were requested.
 
     >>> wanted(["sub-01/anat/a.nii", "sub-02/anat/b.nii"], "sub-02")
     ['sub-02/anat/b.nii']
@@ -210,7 +210,7 @@ def wanted(paths: Sequence[str], only: str) -> list[str]:
 
 
 def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
-    """Fetch what is not here yet; ``datalad rerun`` has done so before.
+    """Fetch what is not present yet; ``datalad rerun`` has already done so.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     paths
         Paths below it, also in its source.
     get_data
-        Whether their contents are wanted, or only the dataset in which they are.
+        Whether to get their contents, or only the dataset that holds them.
 
     Raises
     ------
@@ -257,14 +257,14 @@ def settings_of(how: How, folder: Path) -> Settings:
 
 
 def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedImage | None:
-    """The container image by which derivatives were made, with the folders that an app reads; ``None`` on the host.
+    """The container image by which derivatives were made, with the caches that an app reads; ``None`` on the host.
 
     Raises
     ------
     ContainerError
         If the reference gives another image now.
     InputError
-        If such a folder has other contents now.
+        If such a cache has other contents now.
     """
     container = how.get("container")
     if not container:

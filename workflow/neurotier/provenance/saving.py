@@ -1,16 +1,16 @@
 """Save derivatives in their DataLad datasets: one process at a time, since jobs that save race (datalad#4606).
 
 Jobs publish their derivatives as without a dataset; when all are over, this saves them, and the dataset above the
-sites. A commit holds up to 16 participants of a site who were analysed in the same way, and its run record makes them
-again. What was saved before and has the same bytes gives no commit. Killed, it leaves whole commits, and what it had
-begun is undone by the next start.
+sites. A commit holds up to 16 participants of a site who were analysed in the same way, and its run record can make
+them again. Derivatives whose bytes have not changed give no commit. If this is killed, it leaves whole commits, and the
+next start undoes what it had begun.
 
-A dataset is made next to the derivatives and moved in. Files of the annex are unlocked: jobs, healing and people go on
-finding files and no links. With ``annex.thin`` each is a hard link of the annex's own copy, so that no byte lies on the
+A dataset is made next to the derivatives and moved in. Files of the annex are unlocked: jobs, repairs and people keep
+finding files, not links. With ``annex.thin`` each is a hard link to the annex's own copy, so no byte lies on the
 results tier twice. That suits derivatives, which are replaced by a rename and never written to.
 
-git keeps others away by files that a kill leaves behind, and which do not say whose they are. After a save that was
-killed, they are removed if that ran on this host, and no git works in the dataset that could hold them.
+git locks others out with files that a kill leaves behind, and which do not say whose they are. After a killed save,
+they are removed if it ran on this host and no git that could hold them works in the dataset.
 """
 
 from __future__ import annotations
@@ -64,20 +64,20 @@ from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines
 from neurotier.run.participants import Selected, selected_by
 
 ATTEMPTS, PAUSE_S = 12, 5.0
-"""How often to begin again while somebody else is writing to a dataset, and after which pause."""
+"""How often to try again while somebody else is writing to a dataset, and after which pause."""
 
 TOGETHER = 16
-"""Most participants of a commit, so that one made again is not hundreds, until a dataset has ..."""
+"""Most participants in a commit, so that making one again does not mean hundreds, until a dataset has ..."""
 
 MANY = 5000
-"""... so many entries: a commit takes 0.1 ms and 25 bytes of each that is there."""
+"""... this many entries: a commit takes 0.1 ms and 25 bytes for each existing entry."""
 
 COMMAND_BYTES = 60_000
 """Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""
 
 
 def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: Say) -> dict[str, str]:
-    """Save the derivatives of all sites; the commit that each site's dataset is at afterwards.
+    """Save the derivatives of all sites; returns the commit that each site's dataset is at afterwards.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
     settings, places
         Of the run.
     say
-        Takes a line per step, for the user.
+        Prints a line per step, for the user.
 
     Raises
     ------
@@ -125,13 +125,13 @@ def check_source(dataset: Dataset) -> None:
 
 @contextmanager
 def writing(places: Places) -> Iterator[str]:
-    """Write to the datasets of derivatives; gives the host of a save that was killed, or failed, and has left locks."""
+    """Write to the datasets of derivatives; yields the host of a save that was killed, or failed, and left locks."""
     here = socket.gethostname()
     before = (places.saving.read_text(errors="replace").strip() or here) if places.saving.exists() else ""
-    write_text(places.saving, before or here)  # what it has left is not settled until this one has come to its end
+    write_text(places.saving, before or here)  # its leftovers are not cleared until this one has finished
     try:
         yield before
-    except BusyError:  # git has not been started, or has ended: locks that the next one finds are not ours
+    except BusyError:  # git was not started, or has ended: locks that the next save finds are not ours
         if not before:
             places.saving.unlink()
         raise
@@ -178,7 +178,7 @@ def save_sites(
     if any(commits):
         above = open_dataset(places.derivatives.absolute(), killed_on, say)
         save(above, "Save the derivatives of all sites", list(filter(None, commits)))
-    flush_file_system(places.state)  # and with it the derivatives: git-annex itself flushes little
+    flush_file_system(places.state)  # and the derivatives with it: git-annex itself flushes little
     return commits
 
 
@@ -198,7 +198,7 @@ def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How])
 
 
 def made_by_participants(everyone: Selected, settings: Settings, places: Places) -> list[Made]:
-    """What participants with the images of each have made, of those that have a record and whole derivatives."""
+    """What participants with their images have made, for those with a record and whole derivatives."""
     found, by_app = [], settings.is_app
     for name, images in everyone.items():
         record = read_if_whole(places.record(name))
@@ -213,14 +213,14 @@ def made_by_participants(everyone: Selected, settings: Settings, places: Places)
         own = sorted({entry for entry in entries.values() if owner_of(entry) == label})
         outputs = [entry for entry in own if (places.derivatives / site / entry).exists()]
         shared = {path: str(manifest[path][1]) for path, entry in entries.items() if entry not in own}
-        found.append(Made(name, [f"{RAW}/{label}"], how, outputs, shared))  # it reads its whole folder
+        found.append(Made(name, [f"{RAW}/{label}"], how, outputs, shared))  # an app reads its whole folder
     return found
 
 
 def made_by_group_level(
     site: str, people: Sequence[Made], raw: Path, settings: Settings, places: Places
 ) -> tuple[list[str], Made | None]:
-    """What lies in the derivatives of a site besides the participants' own files.
+    """What lies in the derivatives of a site apart from the participants' own files.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def made_by_group_level(
 
 
 def how_it_was_made(record: Record, places: Places) -> How:
-    """How derivatives were made, by their record and the facts of the run that made them; empty if these are lost."""
+    """How derivatives were made, from their record and the facts of the run that made them; empty if these are lost."""
     facts = facts_of_run(places.runs / f"{record.get('run', '')}.json")
     container, caches = record.get("container"), record.get("caches")
     return how_of(facts[0], record.get("tool_version", ""), container, *facts[1:], caches) if facts else {}
@@ -277,7 +277,8 @@ def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
 
 
 def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
-    """Participants that share a commit: so many at most, made in the same way, as long as the command can hold them."""
+    """Participants that share a commit: limited in number, made in the same way, and as many as the command can
+    hold."""
     together = gathered((identifier(one.how) if one.how else "", one) for one in people)
     for members in together.values():
         group: list[Made] = []
@@ -297,7 +298,7 @@ def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
 OPTIONS = {
     "annex.thin": "true",
     "annex.addunlocked": "true",
-    "gc.autoDetach": "false",  # what runs on in the background would be ended with the run
+    "gc.autoDetach": "false",  # background work would be ended with the run
     "commit.gpgSign": "false",  # nobody is there to type a passphrase
     "core.excludesFile": os.devnull,  # the user's own names files of an editor, and no derivatives
     "core.fsync": "all",  # an object, an index or a branch that a power cut leaves empty would make it unusable
@@ -313,7 +314,7 @@ OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
     r"|cannot lock ref .*(File exists|but expected)"
 )
-"""What git says when somebody else is writing to its repository."""
+"""What git says if somebody else is writing to its repository."""
 
 
 def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
@@ -353,7 +354,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         run_git(partial, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
         flush_file_system(partial)
         add_lines(folder / ".gitattributes", (partial / ".gitattributes").read_text().splitlines())
-        remove_whatever(folder / ".datalad")  # of a dataset whose history was moved away
+        remove_whatever(folder / ".datalad")  # left by a dataset whose history was moved away
         partial.rename(aside(folder))
         take_dataset_back(folder)
     elif (
@@ -367,12 +368,12 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
             str(repository),
             f"`{move}`, and start the same command again: the derivatives stay, their history begins anew",
         )
-    run_git(folder, "reset", "--quiet")  # what a save that was killed, or met a full tier, has staged
+    run_git(folder, "reset", "--quiet")  # whatever a killed save, or one on a full tier, had staged
     return Dataset(str(folder))
 
 
 def clear_locks(folder: Path, killed_on: str) -> None:
-    """Remove the locks of git that a save that was killed has left in a dataset.
+    """Remove the locks of git that a killed save left in a dataset.
 
     Raises
     ------
@@ -432,7 +433,7 @@ def unsaved(folder: Path, reason: str) -> NeurotierError:
 
 
 def register(folder: Path, dataset: Dataset, site: str) -> str:
-    """Stage the raw dataset of a site as a sub-dataset, without installing it; its commit.
+    """Stage the raw dataset of a site as a sub-dataset, without installing it; returns its commit.
 
     ``datalad get`` installs it where it is wanted, from its address.
 
@@ -459,7 +460,7 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
 
 
 def changed_entries(folder: Path) -> set[str]:
-    """Folders and files at the top of a dataset that are not as they were saved, or gone; not its source."""
+    """Top-level folders and files of a dataset that differ from what was saved, or are gone; without its source."""
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
     return {entry[3:].split("/", 1)[0] for entry in run_git(folder, "status", *options).split("\0") if entry}
 
@@ -519,7 +520,7 @@ def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[M
         inputs=[path for one in made for path in one.inputs],
         outputs=paths,
         explicit=True,
-        inject=True,  # it has been run: nothing is executed here
+        inject=True,  # the command has already run: nothing is executed here
         message=message,
         # of the group level, all of it would name everyone once more
         extra_info={"exit": 0, "neurotier": without(how, "group")},
