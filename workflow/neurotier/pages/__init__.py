@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import Any
 
 PAGES = ("advice", "bigbrain", "comparison", "daq", "ior", "probe", "published", "report", "staging", "sweep")
-"""Their names: of the modules, and of the HTML files."""
+"""Names of the pages: of their modules, and of the HTML files."""
 
 
 def page_called(name: str) -> Any:
-    """The declaration of a page."""
+    """The declaration of a page, by name."""
     return import_module(f"neurotier.pages.{name}").PAGE

@@ -1,4 +1,4 @@
-"""The page of the advice: what a run will take with each placement, the recommendation first."""
+"""The page of the advice: how long a run will take with each placement; the recommendation comes first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict,
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """The recommendations, and how long the run takes where it is configured to be."""
+    """The recommendations, and how long the run will take as it is configured."""
     return [
         Verdict(line, OPEN, more=[f"On {row['placement']}, in use: {interval(row)}." for row in rows if row["in_use"]])
         for line, rows in zip(advices(data["advice"]), alike(data["advice"]).values(), strict=True)
@@ -104,7 +104,7 @@ PAGE = Page(
     " run.",
     under=under,
     tables={"advice": "advice/advice.tsv"},
-    speaks=False,  # target advise says all of it, last
+    speaks=False,  # target advise prints all of it, last
     verdicts=verdicts,
     parts=(Figure("Predicted makespans", advised), room, basis),
 )

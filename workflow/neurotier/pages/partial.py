@@ -1,4 +1,4 @@
-"""What the end of a run writes and says of its pages, given to :func:`neurotier.run.head.finish`.
+"""What the end of a run writes and says about its pages, passed to :func:`neurotier.run.head.finish`.
 
 After a failure Snakemake will not run the rules that depend on everyone; here their work is done for what is there.
 Every Snakemake imports this module, so what draws is imported when it is wanted.
@@ -16,7 +16,7 @@ BIGBRAIN_RULES = "make_blocks begin_increment increment_block run_gnu_parallel r
 
 
 def report(settings: Settings, places: Places) -> None:
-    """Tables, figures and run report of those who were analysed."""
+    """Tables, figures and run report of the participants who were analysed."""
     from neurotier.core.tables import write_table
     from neurotier.pages.report import PAGE
     from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
@@ -35,7 +35,7 @@ def report(settings: Settings, places: Places) -> None:
 
 
 def comparison(settings: Settings, places: Places) -> None:
-    """Tables, figures and page of the runs of a campaign that are there."""
+    """Tables, figures and page of the existing runs of a campaign."""
     from neurotier.pages import page_called
     from neurotier.pages.comparison.statistics import everything_compared
     from neurotier.run.compared import write_comparison_tables

@@ -1,4 +1,4 @@
-"""The page of the probe: what the tiers can do, beside the published devices."""
+"""The page of the probe: what the tiers can do, compared with the published devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPERATIONS = {
     "remove": "Remove it",
 }
 FULL_SHARE = 0.9
-"""Share of the greatest bandwidth from which further streams are said to gain nothing."""
+"""From this share of the greatest bandwidth on, further streams are said to gain nothing."""
 
 COLOURS = {"device": BLUE, "memory": SKY, "Table I": LIGHT_GREY}
 BANDWIDTH = ("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s")

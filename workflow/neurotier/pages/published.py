@@ -87,7 +87,7 @@ def read(places: Places, settings: Settings) -> Replayed:
 def replayed(
     replay: Replay, predicted: Sequence[Row] = (), validation: Sequence[Row] = (), claims: Sequence[Row] = ()
 ) -> Replayed:
-    """The tables of a replay: means over repetitions, as the paper has them.
+    """The tables of a replay: means over repetitions, as in the paper.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
 
 
 def held_against(rows: Sequence[Row]) -> Rows:
-    """The predictions of conditions that were measured."""
+    """The predictions for conditions that were measured."""
     return [row for row in rows if row["measured_s"] and row["predicted_s"] > 0]
 
 

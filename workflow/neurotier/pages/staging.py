@@ -28,7 +28,7 @@ from neurotier.storage.workload.records import measured_rows
 
 CLIENT = "client"
 MATTERS = 1.1
-"""Times that differ by less are called the same."""
+"""Times that differ by less count as the same."""
 
 FEW = 0.05
 """Share of what is read that may come from the device where the page cache is said to hide reading."""

@@ -1,6 +1,6 @@
-"""The figures of the incrementation: each a function from its tables to a chart.
+"""The figures of the incrementation: each is a function from its tables to a chart.
 
-The page of the published experiment has some of them, too, with sentences of its own.
+The page of the published experiment has some of them, too, with its own sentences.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ MEMBERS = {
 """Members of the model, in the order in which they are named."""
 
 PREDICTED = {PAPER: ("equation_one_s",) * 3, FLUID: ("fluid_s", "fluid_low_s", "fluid_high_s")}
-"""Columns of a condition with what they predict, and the ends of its interval, s."""
+"""Columns of a condition with a prediction, and the ends of its interval, s."""
 
 PHASES = {
     START_UP: ("start of processes", GREY),
@@ -163,7 +163,7 @@ def bigbrain_phases(data: Tables) -> Chart:
 
 
 def middle_of(runs: Sequence[Row]) -> Row:
-    """The repetition of middle makespan; the shorter of two."""
+    """The repetition with the median makespan; the shorter of two."""
     return sorted(runs, key=lambda run: float(run["makespan_s"]))[(len(runs) - 1) // 2]
 
 

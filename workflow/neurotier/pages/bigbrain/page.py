@@ -1,4 +1,4 @@
-"""The page of the incrementation: which engine on which tier was fastest and why, beside the published runs."""
+"""The page of the incrementation: which engine on which tier was fastest and why, compared with the published runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS = ("tier", "engine", "parallelism")
 """What conditions differ in, by :func:`effects_text`."""
 
 MUCH = 0.5
-"""Share of the time of processes that their start may take without a word."""
+"""Share of the processes' time that their start may take without being mentioned."""
 
 
 def verdicts(data: Tables) -> list[Verdict]:
@@ -50,13 +50,13 @@ def verdicts(data: Tables) -> list[Verdict]:
 
 
 def not_compared(data: Tables) -> Section | None:
-    """Each run of one's own that is not compared, and why."""
+    """Each of one's own runs that is not compared, and why."""
     rows = [run for run in data.own_runs if not is_compared(run)]
     return Section("Not compared", items=[invalid_text(run) for run in rows]) if rows else None
 
 
 def headline(known: Sequence[Row], doubtful: Sequence[Row]) -> str:
-    """Which of the conditions was fastest, and which it beats not for sure."""
+    """Which of the conditions was fastest, and which ones it does not certainly beat."""
     if not known:
         return NO_RUN
     best = fastest_of(known)
@@ -72,7 +72,7 @@ def headline(known: Sequence[Row], doubtful: Sequence[Row]) -> str:
 
 
 def fastest_of(rows: Sequence[Row]) -> Row:
-    """The condition of the shortest median makespan."""
+    """The condition with the shortest median makespan."""
     return min(rows, key=lambda row: float(row["makespan_s"]))
 
 
@@ -82,7 +82,7 @@ def contrasts_of(runs: Sequence[Row]) -> dict[tuple[IncrementCondition, Incremen
 
 
 def not_beaten(known: Sequence[Row], runs: Sequence[Row]) -> Rows:
-    """The conditions of which it is not sure that they take longer than the one of the shortest median makespan."""
+    """The conditions that may not take longer than the one with the shortest median makespan."""
     if len(known) < 2:
         return []
     best, key, found = fastest_of(known), IncrementCondition.of, contrasts_of(runs)
@@ -90,9 +90,9 @@ def not_beaten(known: Sequence[Row], runs: Sequence[Row]) -> Rows:
 
 
 def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
-    """What each field makes of the fastest condition's makespan, the greatest first; empty without others.
+    """What each field contributes to the fastest condition's makespan, the greatest first; empty without others.
 
-    It is set beside the slowest condition that differs from it in this field alone.
+    The comparison is with the slowest condition that differs in this field alone.
     """
     best, effects, key, found = fastest_of(known), [], IncrementCondition.of, contrasts_of(runs)
     for field in FIELDS:
@@ -116,7 +116,7 @@ def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
 
 
 def starts_text(row: Row) -> str:
-    """Why tiers cannot differ much, where processes spend most of their time on their own start; else empty."""
+    """Why tiers cannot differ much, if processes spend most of their time on their own start; else empty."""
     work_s = sum(row[name] or 0.0 for name in SUMS[1:])
     share = row["start_up_s"] / (row["start_up_s"] + work_s) if row["start_up_s"] else 0.0
     if share < MUCH:

@@ -1,4 +1,4 @@
-"""What the figures and the page of the incrementation are made of: its tables, and those of the published experiment.
+"""What the figures and the page of the incrementation are made from: its tables, and those of the published experiment.
 
 Runs of both origins have the same columns: those of ``bigbrain_runs.tsv`` and an origin
 (:mod:`neurotier.published.own_columns`).
@@ -28,18 +28,18 @@ from neurotier.run.compared import is_compared
 from neurotier.storage.spread import spread
 
 FLUIDS = (FLUID, MEASURED)
-"""Fluid members of the model, the one to show first."""
+"""Fluid members of the model, preferred one first."""
 
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
 CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing")
 
 Predictions = Mapping[IncrementCondition, Mapping[str, Row]]
-"""What is predicted of a condition, by member of the model."""
+"""Predictions for a condition, by member of the model."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What there is to show.
+    """Everything there is to show.
 
     Attributes
     ----------
@@ -63,12 +63,12 @@ class Tables:
 
     @property
     def own_runs(self) -> Rows:
-        """Runs of this machine, the invalid ones, too."""
+        """Runs of this machine, including invalid ones."""
         return own(self.runs)
 
 
 def run_key(row: Row) -> tuple[object, ...]:
-    """What tells a run of one's own from others."""
+    """What distinguishes one's own runs."""
     return tuple(row[name] for name in ("engine", "tier", "parallelism", "repetition"))
 
 
@@ -166,11 +166,11 @@ def cells(row: Row) -> Row:
 
 NO_RUN = "No run of the incrementation is valid"
 ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
-"""What the paper calls the engines."""
+"""The paper's names of the engines."""
 
 
 def own(rows: Iterable[Row]) -> Rows:
-    """Conditions, or runs, that this machine, not the paper, has measured."""
+    """Conditions, or runs, measured by this machine, not by the paper."""
     return [row for row in rows if row["origin"] != ORIGIN]
 
 
@@ -250,7 +250,7 @@ def range_text(rows: Sequence[Row]) -> str:
 
 
 def off_factor(ratios: Iterable[float]) -> float | None:
-    """Geometric mean of the factors by which ratios miss 1, either way; ``None`` of none.
+    """Geometric mean of the factors by which ratios miss 1, either way; ``None`` if there are none.
 
     >>> off_factor([2.0, 0.5])
     2.0
@@ -260,7 +260,7 @@ def off_factor(ratios: Iterable[float]) -> float | None:
 
 
 def factors_text(rows: Sequence[Row]) -> str:
-    """By how much predictions miss; empty without any.
+    """By how much predictions are off; empty without any.
 
     >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
     'Eq. (1) is off by a factor of 2.00 (1 condition), the fluid model by 1.20 (1 condition)'

@@ -1,4 +1,4 @@
-"""The figures of the comparison: each a function from the compared tables to a chart.
+"""The figures of the comparison: each is a function from the compared tables to a chart.
 
 A condition is drawn as a bar: its median over the valid runs that are its repetitions.
 """
@@ -34,7 +34,7 @@ from neurotier.storage.spread import Spread, spread
 NO_RUN = Chart("No valid run finished a participant job")
 WHOLE = "whole"
 MOST_PAIRS = 60
-"""Of more pairs of placements, so many are drawn."""
+"""If there are more pairs of placements, only this many are drawn."""
 
 CAUSES = {cause: Kind(label, CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause, label in LABELS.items()}
 CAUSES |= {"cpu_s": Kind("CPU time", BLUE), "io_s": Kind(PAPER_IO, ORANGE)}

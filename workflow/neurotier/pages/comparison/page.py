@@ -28,13 +28,13 @@ def read(places: Places, _settings: Settings) -> Comparison:
 
 
 def under(data: Comparison) -> str:
-    """How many runs there are, and where they were made."""
+    """How many runs there are, and where they were done."""
     origins = sorted({run["origin"] for run in data.runs})
     return f"{counted(len(data.runs), 'run')} of {', '.join(origins)}" if origins else "No runs"
 
 
 def verdicts(data: Comparison) -> list[Verdict]:
-    """Of each set of conditions that differ in their placement alone, which was fastest."""
+    """Which placement was fastest, for each set of conditions that differ only in their placement."""
     found = [Verdict(f"Partial: {data.lacking}", BAD)] if data.lacking else []
     found += [Verdict(family.headline, GOOD if family.sure else OPEN, family.name) for family in judge(data)]
     none = f"None of {counted(len(data.runs), 'run')} can be compared" if data.runs else "There is no run to compare"
@@ -75,7 +75,7 @@ def by_how_much(data: Comparison) -> Section:
 
 
 def reasons(data: Comparison) -> Section | None:
-    """What may mislead about conditions; what holds for all of them is said once."""
+    """What may mislead about conditions; what applies to all of them is said once."""
     families = judge(data)
     found = gathered((line, family.name) for family in families for line in family.reasons)
     items = [f"{line}." if len(of) == len(families) else f"{'; '.join(of)}: {line}." for line, of in found.items()]
@@ -103,7 +103,7 @@ def conditions(data: Comparison) -> Section:
 
 
 def tiers_text(placement: str, run: Row) -> str:
-    """Which roles are on which tier, as far as is known; empty if all are on the one that names the placement."""
+    """Which roles are on which tier, as far as known; empty if all are on the tier that names the placement."""
     tiers = gathered((run[f"{role}_tier"], role) for role in ROLES if run[f"{role}_tier"] is not None)
     if list(tiers) == [placement]:
         return ""
@@ -145,7 +145,7 @@ PAGE = Page(
     under=under,
     tables={name: f"comparison/{name}.tsv" for name in ("compared_runs", "compared_participants", "compared_bytes")},
     read=read,
-    speaks=False,  # the end of the run says its verdict, last
+    speaks=False,  # the end of the run prints its verdict, last
     verdicts=verdicts,
     parts=(
         words("valid", "makespan", "on its device", "sure", "not told apart", "oversubscribed"),

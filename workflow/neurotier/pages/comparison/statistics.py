@@ -1,6 +1,6 @@
 """Statistics of the comparison: conditions, contrasts of their makespans, differences of the same participants.
 
-Only valid runs are compared; how many are left out is counted. A run is told apart by its condition.
+Only valid runs are compared; the number of those left out is given. Runs are grouped by condition.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Pair = tuple[Condition, Condition]
 
 
 def everything_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:
-    """Everything that is to be compared, as far as it is there.
+    """Everything that is to be compared, as far as it exists.
 
     Parameters
     ----------
     campaign
-        Plan of a campaign, whose runs are beside it, if there is one.
+        Plan of a campaign, with its runs next to it, if there is one.
     results
         Results folders, each an origin of its own.
     published
@@ -83,7 +83,7 @@ class Comparison(Compared):
 
 
 def run_key(row: Row) -> tuple[str, str]:
-    """What tells runs apart, in every table of the comparison: origin and name."""
+    """What identifies runs in every table of the comparison: origin and name."""
     return row["origin"], row["run"]
 
 
@@ -103,7 +103,7 @@ def means(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def set_against(one: Sequence[Row], other: Sequence[Row]) -> list[Sequence[Row]]:
-    """Runs of two conditions that are in blocks; without a block, all runs."""
+    """Runs of two conditions that are in the same blocks; without blocks, all runs."""
     found = blocks(one, other) if one[0]["origin"] == OF_CAMPAIGN else []
     return [*zip(*found, strict=True)] if found else [one, other]
 
@@ -114,7 +114,7 @@ def inputs_text(cache: str) -> str:
 
 
 def families(conditions: Iterable[Condition]) -> dict[Condition, list[Condition]]:
-    """Conditions that may be set against each other, in order, by what they share: a condition without a placement.
+    """Conditions that may be compared with each other, in order, by what they share: a condition without a placement.
 
     Inputs in memory have no page cache before them: such conditions stand beside those of every cache state.
     """

@@ -1,4 +1,4 @@
-"""The verdict of a comparison: which placement is fastest, by how much, sure or not, and why.
+"""The verdict of a comparison: which placement is fastest, by how much, whether that is certain, and why.
 
 Sure means: makespans differ by more than chance (:mod:`neurotier.pages.kit.contrasts`); all runs did equally many of
 the same participants, and found about as much of their inputs in the page cache, as far as it is known.
@@ -29,7 +29,7 @@ from neurotier.storage.page_cache import COLD_SHARE
 from neurotier.storage.spread import Spread, spread
 
 CACHED_APART = 0.1
-"""Shares of the inputs in the page cache that differ by more make runs unlike."""
+"""If shares of the inputs in the page cache differ by more than this, runs are not alike."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class PlacementVerdict:
     Attributes
     ----------
     makespan
-        Of its repetitions, s.
+        Makespans of its repetitions, s.
     contrast
         To the fastest; ``None`` for the fastest itself.
     longer_s
@@ -106,7 +106,7 @@ def family_name(family: Condition) -> str:
 
 
 def judge_family(data: Comparison, family: Condition, members: Sequence[Condition]) -> FamilyVerdict:
-    """The verdict on one family."""
+    """The verdict on one family of conditions."""
     groups = {condition: data.conditions[condition] for condition in members}
     makespans = {condition: Spread.of(runs, "makespan_s") for condition, runs in groups.items()}
     fastest, *others = sorted(members, key=lambda condition: (makespans[condition].median, condition))
@@ -146,7 +146,7 @@ def headline(placements: Sequence[PlacementVerdict]) -> str:
 
 
 def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list[str]:
-    """Why it is not sure that one condition is faster than another; nothing if it is.
+    """Why it is not certain that one condition is faster than another; empty if it is.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list
 Runs = Sequence[Row]
 
 TOLD_SHARE = 0.1
-"""From this share of a difference on, a cause of it is named."""
+"""Causes that make up at least this share of a difference are named."""
 
 INSEPARABLE = "no node had runs of both, so that nodes and placements cannot be told apart"
 

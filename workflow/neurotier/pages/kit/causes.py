@@ -14,7 +14,7 @@ UNEXPLAINED = "residual_s"
 PAPER_IO = "I/O as the paper counts it (wall - CPU)"
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
-"""What to do about a kernel that accounts no waits."""
+"""What to do about a kernel that does not account for waits."""
 
 COMPUTE_BOUND_SHARE = 0.75
 """From this share of wall time on, spent on a CPU but not on moving data, a run is called compute-bound."""
@@ -24,7 +24,7 @@ NOTABLE_SHARE = 0.05
 
 
 Causes = dict[str, float]
-"""Wall time of some phases, ``wall_s``, and its parts by the columns of the account and what they leave unexplained."""
+"""Wall time of some phases, ``wall_s``, and its parts: the columns of the account, and what they leave unexplained."""
 
 
 def sum_causes(rows: Iterable[Row]) -> Causes:
@@ -57,7 +57,7 @@ def about(rows: Iterable[Row]) -> str:
 
 
 def why_no_account(rows: Iterable[Row]) -> str:
-    """Why rows have no account of their waits, and what can be done."""
+    """Why rows have no account of their waits, and what to do about it."""
     rows = list(rows)
     if any(row["memory_stall_s"] is not None and row["block_io_s"] is None for row in rows):
         return "the kernel's figures of waiting for storage were not credible"

@@ -1,4 +1,4 @@
-"""Charts: a sentence, the table that it is about, and how that is drawn; and one look for all of them.
+"""Charts: a sentence, the table that it is about, and how to draw that; and one look for all charts.
 
 Colours can be told apart by colour-blind people (Okabe and Ito, 2008, "Color Universal Design"). Files repeat byte for
 byte: figures are made without ``pyplot``, so that ``savefig`` picks canvases by itself and nothing is global.
@@ -65,10 +65,10 @@ TITLE, NOTE = 92, 130
 """Characters in a line of the title, and of the note."""
 
 WIDE = 600
-"""From this ratio of its ends on, a logarithmic axis has a label for each power of ten alone."""
+"""If the ratio of its ends is at least this, a logarithmic axis only labels powers of ten."""
 
 LAYOUT = ("text", "colour")
-"""Columns of a table that are drawn, and not written; nor are lists."""
+"""Columns of a table that are drawn, but not written; nor are lists."""
 
 NOTHING = "Nothing was measured"
 HOVER = "hover:"
@@ -94,9 +94,9 @@ STYLE: Any = {
     "figure.constrained_layout.use": True,
     "figure.constrained_layout.h_pad": 0.08,
     "figure.constrained_layout.w_pad": 0.08,
-    "svg.hashsalt": "neurotier",  # ids in the SVG are random without it
+    "svg.hashsalt": "neurotier",  # without this, ids in the SVG are random
     "svg.fonttype": "path",
-    "text.parse_math": False,  # names are text, whatever dollar signs they hold
+    "text.parse_math": False,  # names are plain text, even with dollar signs
 }
 
 
@@ -107,9 +107,9 @@ class Chart:
     Attributes
     ----------
     says
-        What it shows, without a full stop: its title, its caption and what is read instead of it.
+        What it shows, without a full stop: its title, caption and alternative text.
     table
-        The numbers that it shows, which is the TSV beside it, but for what is drawn alone (``LAYOUT``).
+        The numbers that it shows: the TSV next to it, without columns for drawing only (``LAYOUT``).
     note
         In small letters below it.
     """
@@ -170,15 +170,15 @@ def label_powers(axis: plot.Axis) -> None:
 
 
 def hover(text: str) -> str:
-    """An address for ``set_url`` or ``set_urls`` of what is to say a text under the pointer.
+    """An address for ``set_url`` or ``set_urls`` of an artist that should show a text under the pointer.
 
-    matplotlib writes no titles, but the address of an artist; when a chart is saved, these become titles.
+    matplotlib writes no titles, but it writes an artist's address; when a chart is saved, addresses become titles.
     """
     return f"{HOVER}{text}"
 
 
 def with_titles(svg: str) -> str:
-    """An SVG in which such addresses are titles.
+    """An SVG with such addresses turned into titles.
 
     >>> with_titles('<a xlink:href="hover:1.5 s" target="_blank"><path/></a>')
     '<g><title>1.5 s</title><path/></g>'

@@ -1,8 +1,8 @@
 """Contrasts: how many times as long one condition takes as another, and whether that is more than chance.
 
-Conditions are run in blocks: each once in every repetition. What slows a block down slows all of it, so logarithms of
-makespans are subtracted within blocks, and the mean difference is tested by Student's t. Which pair is looked at is
-decided by the runs themselves, so Holm's method is used over all pairs of a family. Runs that were not made in blocks,
+Conditions are run in blocks: each once in every repetition. Whatever slows a block down slows all of it, so logarithms
+of makespans are subtracted within blocks, and the mean difference is tested by Student's t. Which pair is looked at is
+decided by the runs themselves, so Holm's method is used over all pairs of a family. Runs that were not done in blocks,
 such as published ones, are compared by Welch's test. Two repetitions never suffice.
 """
 
@@ -18,7 +18,7 @@ from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
 
 LEAST = 3
-"""Repetitions below which nothing is sure."""
+"""With fewer repetitions, nothing is certain."""
 
 CHANCE = 0.05
 """How often chance alone may make any two conditions of a family differ."""
@@ -27,7 +27,7 @@ POWER = 0.8
 """How often a difference shows with the repetitions that it is said to need."""
 
 SHARES = (0.1, 0.05, 0.02, 0.01)
-"""Differences of which it is said what they need: the first one that needs more repetitions than there are."""
+"""Differences for which to state the repetitions that they need: the first one that needs more than there are."""
 
 ROUNDING = 1e-9
 """Error of the mean of values that are all the same."""
@@ -68,14 +68,14 @@ class Contrast:
 
     @property
     def chance(self) -> float:
-        """How often chance alone brings equal conditions so far apart."""
-        from scipy.special import stdtr  # it takes a moment to load, and few who need this module need it
+        """How often chance alone would make equal conditions differ this much."""
+        from scipy.special import stdtr  # slow to load, and few users of this module need it
 
         return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Interval of the ratio at its level: it leaves out 1 if they differ for sure; ``None`` of too few runs."""
+        """Interval of the ratio at its level: without 1 if they certainly differ; ``None`` for too few runs."""
         from scipy.special import stdtrit
 
         if self.repetitions < LEAST:
@@ -85,7 +85,7 @@ class Contrast:
 
     @property
     def is_longer(self) -> bool:
-        """Whether the condition takes longer than the other for sure."""
+        """Whether the condition certainly takes longer than the other."""
         return self.ends is not None and self.ends[0] > 1
 
     def __str__(self) -> str:

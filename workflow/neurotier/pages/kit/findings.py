@@ -1,4 +1,4 @@
-"""Words that several pages use."""
+"""Texts that several pages use."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MEANINGS = {
     " either may be the faster one.",
     "robust z": "of a brain volume: its distance from the median of the dataset, in units of the usual distance.",
 }
-"""What words mean that pages use and not everybody knows."""
+"""Explanations of words that pages use and not everybody knows."""
 
 
 def words(*names: str) -> Section:
-    """What some words mean, folded, where a reader meets them first."""
+    """Explanations of some words, folded, where a reader meets them first."""
     return Section(facts={name: MEANINGS[name] for name in names}, folded=f"What is meant by {', '.join(names)}")
 
 

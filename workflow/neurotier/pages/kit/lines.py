@@ -1,4 +1,4 @@
-"""Charts of lines: what was measured along a number of processes or along time, and what papers state beside it.
+"""Charts of lines: what was measured along a number of processes or along time, with the numbers that papers state.
 
 Lines of the same name look the same in all panels. A limit is a dashed line, and a published number a star.
 """
@@ -37,10 +37,10 @@ COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
 MARKERS = "os^Dv<"
 COLUMNS = 3
 FEW_TICKS = 8
-"""More labels than that below an axis stand upright."""
+"""With more labels than this below an axis, they stand upright."""
 
 APART = 1.15
-"""Places of which the greater is less than so many times the smaller have one label, that of the greater."""
+"""If one position is less than this many times a smaller one, both share a label, that of the greater."""
 
 
 def point(kind: str, panel: str, line: str, at: float | None, median: float, low: Any = None, high: Any = None) -> Row:
@@ -126,7 +126,7 @@ class Lines(Chart):
 
 
 def look(place: int, count: int) -> dict[str, Any]:
-    """Colour and mark of a line; of many, darker ones come first."""
+    """Colour and marker of a line; with many lines, darker colours come first."""
     colour = COLOURS[place] if count <= len(COLOURS) else plot.colormaps["viridis"](0.88 * place / (count - 1))
     return {"color": colour, "marker": MARKERS[place % len(MARKERS)], "markersize": 5}
 

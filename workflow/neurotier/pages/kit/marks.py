@@ -1,4 +1,4 @@
-"""Charts of lanes: in each a name, what is drawn of its rows, and a text beside it; panels have axes of their own.
+"""Charts of lanes: each has a name, marks drawn from its rows, and a text next to it; panels have separate axes.
 
 Times of several origins differ by orders, and are not to be compared at a glance. Rows of one panel stand below each
 other, under a heading for each group; rows that follow each other under one name share a lane. Marks draw what they
@@ -33,7 +33,7 @@ from neurotier.pages.kit.chart import (
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
 READABLE_DOTS = 100
-"""Most values that get a dot each."""
+"""Most values that are drawn as one dot each."""
 
 READABLE_LANES, SQUEEZED_IN = 40, 3.4
 """Most lanes of a panel that all have names; more, and lanes without names, are squeezed into this height, in."""
@@ -42,7 +42,7 @@ FEW_LANES, FEW_TEXTS = 20, 5
 """About how many of them have names and texts then, and how many texts may stand anywhere."""
 
 DRAWN_SINGLY = 400
-"""Of more, bars are pixels: the page would not open otherwise."""
+"""More bars than this are drawn as pixels: otherwise the page would not open."""
 
 CROSS: dict[str, Any] = {
     "label": "not written",
@@ -76,7 +76,7 @@ class Mark(ABC):
 
     @abstractmethod
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
-        """Draw it; where it ends."""
+        """Draw it; returns where it ends."""
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
         """What the legend has of it: nothing, where the note says what it is."""
@@ -346,7 +346,7 @@ def with_places(rows: Sequence[Row]) -> list[tuple[int, Row]]:
 
 
 def is_named(rows: Placed) -> bool:
-    """Whether the names of lanes can be read."""
+    """Whether lanes have names that can be read."""
     return isinstance(rows[0][1]["lane"], str) and len({place for place, _ in rows}) <= READABLE_LANES
 
 

@@ -1,4 +1,4 @@
-"""Pages: verdicts, figures, tables and prose, declared once; the files of its rule, its figures and its HTML follow.
+"""Pages: verdicts, figures, tables and prose, declared once; from that follow the rule's files, figures and HTML.
 
 A page is one HTML file that needs nothing else. Names and reasons come from datasets and tools, so the template escapes
 all of them; style, script and pictures are inside the file, and a content policy forbids the browser to fetch anything.
@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def brief(value_s: float) -> str:
-    """A time, short ones in ms or µs.
+    """A time; short ones in ms or µs.
 
     >>> brief(2.6e-6), brief(0.00025), brief(31.25)
     ('2.60 µs', '0.25 ms', '31.2 s')
@@ -51,7 +51,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "ratio": lambda value: number(value, 2),
     "robust_z": lambda value: number(value, 1),
 }
-"""How a cell is said, by the unit at the end of its column's name."""
+"""How to write a cell, by the unit at the end of its column's name."""
 
 HEADS = {
     "account_run_queue_s": "For a core",
@@ -67,10 +67,10 @@ HEADS = {
     "cpu_s_per_gb": "CPU s per GB",
     "operations_per_s": "Operations per second",
 }
-"""Heads of columns whose names do not say it; the others are their names without the unit."""
+"""Heads of columns whose names are not clear enough; the others are their names without the unit."""
 
 SHOWN_ROWS = 1000
-"""Longest table on a page; the rest is in its files."""
+"""Longest table on a page; the rest is only in its files."""
 
 GOOD, BAD, OPEN = "good", "bad", "open"
 BESIDE = ("png", "tsv", "rst")
@@ -78,7 +78,7 @@ BESIDE = ("png", "tsv", "rst")
 
 
 class Verdict(NamedTuple):
-    """A sentence at the top of a page, without a full stop; what it is about; whether it is good news; and details."""
+    """A sentence at the top of a page, without a full stop; its subject; whether it is good news; and details."""
 
     text: str
     kind: str = GOOD
@@ -88,7 +88,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """What a page is made of: its tables by name, the settings, and the places of the run."""
+    """What a page is made from: its tables by name, the settings, and the places of the run."""
 
     tables: Mapping[str, Rows]
     settings: Any
@@ -100,7 +100,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it; all of it may be left out.
+    """A heading and what is below it; all of it may be left out.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Section:
     note
         In small letters at the end.
     folded
-        Under what it is folded.
+        Title under which it is folded.
     """
 
     heading: str = ""
@@ -132,7 +132,7 @@ class Section:
     folded: str = ""
 
     def view(self) -> dict[str, Any]:
-        """What the template is given."""
+        """What the template gets."""
         rows = self.rows or ()
         columns = self.columns or next(iter(rows), ())
         shown = [name for name in columns if any(row[name] not in (None, "") for row in rows)]
@@ -168,7 +168,7 @@ def cell(column: str, value: Any) -> dict[str, Any]:
         value = "yes" if value else "no"
     if value is None or isinstance(value, str):
         text = value or ""
-        shown = getattr(text, "striptags", text.strip)()  # of links, what is read
+        shown = getattr(text, "striptags", text.strip)()  # of links, the visible text
         return {"text": text, "value": None, "class": "wrap" if len(shown) > 24 else ""}
     said = next((said for end, said in WORDS.items() if column.endswith(end)), number)
     return {"text": said(value), "value": value, "class": "n"}
@@ -188,7 +188,7 @@ class Figure:
 
     @property
     def reading(self) -> str:
-        """How it is read."""
+        """How to read it."""
         return " ".join((inspect.getdoc(self.chart) or "").split())
 
     def names(self, settings: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -267,14 +267,14 @@ class Page:
         }
 
     def write(self, places: Places, settings: Settings) -> list[str]:
-        """Write figures and page from the files of a run; what it says first."""
+        """Write figures and page from the files of a run; returns what it says first."""
         if self.read:
             return self.render(self.read(places, settings), places.results, settings)
         tables = {name: read_table(file, name) for name, file in self.inputs(places.results).items()}
         return self.render(Data(tables, settings, places), places.results, settings)
 
     def render(self, data: Any, results: Path, settings: Any) -> list[str]:
-        """Write figures and page of data at hand; equal data give equal bytes."""
+        """Write figures and page from given data; equal data give equal bytes."""
         folder, views, hidden = self.figures_folder(results), list[dict[str, Any]](), dict[str, list[str]]()
         for part in self.parts:
             if not isinstance(part, Figure):
@@ -305,7 +305,7 @@ class Page:
 
 def write_html(path: Path, context: Mapping[str, Any]) -> None:
     """Fill the one template of all pages; equal contexts give equal bytes."""
-    import jinja2  # the rules read pages, and fill none
+    import jinja2  # rules import pages without filling any
 
     loader = jinja2.FileSystemLoader(HERE)
     environment = jinja2.Environment(
@@ -340,12 +340,12 @@ def anchor(heading: str) -> str:
 
 
 def link(path: Path, folder: Path) -> str:
-    """Address of an existing file or folder relative to the page; empty if it is not there."""
+    """Address of an existing file or folder relative to the page; empty if it does not exist."""
     return quote(os.path.relpath(path, folder)) if path.exists() else ""
 
 
 def linked(path: Path, folder: Path, text: str) -> str:
-    """A text that is a link to a file or folder, if it is there."""
+    """A text as a link to a file or folder, if that exists."""
     from markupsafe import Markup
 
     to = link(path, folder)

@@ -1,4 +1,4 @@
-"""What the pages of storage workloads share: where it was measured, what was not, and what papers state."""
+"""What the pages of storage workloads share: where it was measured, what was not measured, and what papers state."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from neurotier.storage.workload.records import MEASURED, measured_rows
 
 MOVED = ("read_bytes", "write_bytes")
 VERSIONS = ("fio_version", "ior_version", "engine_version")
-"""Columns that tell what measured."""
+"""Columns that name the measuring program's version."""
 
 
 def measured_of(table: str, what: str = "") -> Callable[[Data], str]:
-    """What stands below the title: how many points were measured, and ``what`` else there is to say of them."""
+    """The line below the title: how many points were measured, and ``what`` else there is to say."""
 
     def text(data: Data) -> str:
         count = len(measured_rows(data[table]))

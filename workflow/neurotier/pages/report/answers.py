@@ -49,7 +49,7 @@ Kinds = Mapping[str, str]
 
 
 def run_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
-    """What there is to say of some participant jobs taken together, in sentences without a full stop.
+    """What there is to say about some participant jobs taken together, in sentences without a full stop.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ CLOCKS_S = 3.0
 
 
 def started(jobs: Iterable[Row]) -> Rows:
-    """Those that began, in order of time."""
+    """Jobs that began, in order of time."""
     return sorted((row for row in jobs if row["started_s"] is not None), key=lambda row: float(row["started_s"]))
 
 
@@ -54,7 +54,7 @@ def nodes_line(jobs: Sequence[Row], participants: Iterable[Row]) -> str:
 
 
 def cluster_lines(jobs: Sequence[Row], participants: Sequence[Row]) -> list[str]:
-    """What there is to say of a run's jobs and nodes, each without a full stop."""
+    """What there is to say about a run's jobs and nodes, each line without a full stop."""
     nodes, began = nodes_of(jobs), started(jobs)
     lines = [
         f"{counted(len(participants), 'participant')} in {counted(len({row['job'] for row in jobs}), 'job')} on"

@@ -1,7 +1,7 @@
-"""What the run report is made from: the tables and records of a results folder, as far as they are there.
+"""What the run report is made from: the tables and records of a results folder, as far as they exist.
 
-A report is wanted most when something went wrong, so nothing here fails for want of a file: what is missing or
-cannot be read is listed, and the page says so.
+A report is needed most when something went wrong, so nothing here fails because a file is missing: what is missing or
+unreadable is listed, and the page says so.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SHOWN_COLUMNS = {
     ),
     "group": ("participant", "site", "image", "brain_voxels", "brain_volume_mm3", "robust_z", "outlier"),
 }
-"""What figures and page use of tables with rows for every participant: all of it does not fit into memory."""
+"""Columns used by figures and page of tables with rows for every participant: whole tables do not fit into memory."""
 
 
 LEAST_MM3, MOST_MM3 = 880e3, 1950e3
-"""Volumes that masks of adult brains have.
+"""Volumes to expect of masks of adult brains.
 
 Brains of 975 to 1,499 cm3 were measured in 46 adults (Allen, Damasio and Grabowski, 2002, American Journal of Physical
 Anthropology 118, 341-358) and of 1,173 to 1,626 cm3 in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360). These are
@@ -168,7 +168,7 @@ def is_plausible(row: Row) -> bool:
 
 
 def doubts(row: Row) -> str:
-    """Why the mask of an image is to be looked at; nothing for most."""
+    """Why the mask of an image should be looked at; empty for most."""
     found = [f"outlier (robust z {row['robust_z']:+.1f})"] if row["outlier"] else []
     return ", ".join(found if is_plausible(row) else [*found, "beyond what adults have"])
 

@@ -68,10 +68,10 @@ def mosaic_name(image: str) -> PurePosixPath:
 
 
 def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn: Path) -> list[str]:
-    """Bring a folder of mosaics up to date with a list of images; why some have no picture, in a line each.
+    """Bring a folder of mosaics up to date with a list of images; returns why some have no picture, one line each.
 
-    Pictures newer than their mask stay; pictures of images that are no longer listed go. What cannot be drawn is tried
-    again next time.
+    Pictures newer than their mask stay; pictures of images that are no longer listed are removed. What cannot be drawn
+    is tried again next time.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def link_or_copy(file: Path, name: Path) -> None:
 
 
 def is_current(mask: Path, picture: Path) -> bool:
-    """Whether a picture is there, and newer than its mask."""
+    """Whether a picture exists and is newer than its mask."""
     try:
         return picture.is_file() and picture.stat().st_mtime_ns >= mask.stat().st_mtime_ns
     except OSError:

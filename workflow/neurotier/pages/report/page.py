@@ -48,7 +48,7 @@ from neurotier.pages.report.verdict import verdicts
 from neurotier.run.profile_tables import timings
 
 NAMED = 10
-"""Most participants that are named of those who failed alike; the rest is folded."""
+"""Most participants that are named among those that failed alike; the rest is folded."""
 
 SOURCES = {
     "staging": "counted while copying",
@@ -126,7 +126,7 @@ def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
 
 
 def masks(data: ReportData) -> Section:
-    """The outlines of brain masks: first those to be looked at."""
+    """The outlines of brain masks, with those to be looked at first."""
     folder = linked(data.places.mosaics, data.places.results, "figures/mosaics")
     drawn = [row for row in data["group"] if (data.places.mosaics / mosaic_name(row["image"])).is_file()]
     shown = shown_mosaics(drawn, data.settings.report.mosaics)
@@ -321,7 +321,7 @@ def selection(data: ReportData) -> str:
 
 
 def once(data: ReportData) -> Section:
-    """What is done once."""
+    """Steps done once."""
     text = "Not by every participant, and not in any participant's time."
     return Section("Done once", text, data["steps"], ("step", "item", "phase", "wall_s", "cpu_s", RUN_QUEUE, BLOCK_IO))
 
