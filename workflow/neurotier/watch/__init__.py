@@ -1,1 +1,1 @@
-"""Seeing a run while it goes on, from any node that sees its results folder: what is done, how long it will take."""
+"""Watching a run in progress, from any node that sees its results folder: what is done, and how long it will take."""

@@ -1,7 +1,7 @@
-"""``neurotier watch RESULTS``: a screen that follows a run, or a line every so often where there is no terminal.
+"""``neurotier watch RESULTS``: a screen that follows a run, or a line now and then if there is no terminal.
 
-Who is done, running, failed and left, what the run's steps are doing and where there is room is all read from the
-results folder, so it can be seen from any node, and by whoever may read it; nothing is changed or locked.
+Everything (who is done, running, failed or left, what the run's steps are doing, and where there is room) is read from
+the results folder, so it can be seen from any node, by anybody who may read the folder; nothing is changed or locked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from neurotier.run.participants import selected_in
 from neurotier.run.stops import runner
 
 UP, CLEAR = "\x1b[{}A", "\x1b[J"
-"""What has a terminal's cursor go up by so many lines, and clear what is below it."""
+"""Moves a terminal's cursor up some lines, and clears what is below it."""
 
 PAUSE = 4.0
 """Least pause between two looks, by how long the last one took: 0.2 s for 2,000 participants, 8 s for 68,500."""
@@ -44,18 +44,18 @@ FAILURES_SHOWN, STEPS_SHOWN, PARTICIPANTS_SHOWN, NODES_SHOWN = 5, 6, 6, 12
 LINE = 160
 
 UNREADABLE = (OSError, InputError, LookupError, TypeError, ValueError)
-"""What reading a file raises that is gone, damaged or planted; it is passed over."""
+"""Errors of reading a file that is gone, damaged or planted; such a file is skipped."""
 
 
 def watch(results: Path, every_s: float, once: bool) -> int:
-    """Show the latest run of a results folder until it has ended; the exit code of the process.
+    """Show the latest run of a results folder until it has ended; returns the exit code of the process.
 
     Parameters
     ----------
     results
         The results folder.
     every_s
-        How often it is looked at, s; less often where a look takes more than a fifth of that.
+        How often to look, s; less often if a look takes more than a fifth of that.
     once
         Look once.
 
@@ -67,7 +67,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
     Raises
     ------
     SettingsError
-        If no run has begun there, or the time is none.
+        If no run has begun there, or ``every_s`` is not a valid time.
     """
     if not 0 < every_s <= TIMEOUT_MAX:
         raise SettingsError("is no time", f"--every {every_s:g}", "give 1, for example")
@@ -87,7 +87,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
 
 
 def show(seen: Look, results: str, above: int) -> int:
-    """Show a look, on a terminal in place of the one before it, which has so many lines; how many this one has."""
+    """Show a look, on a terminal in place of the last one, which has ``lines`` lines; how many lines this one has."""
     if not sys.stdout.isatty():
         print("; ".join(printable(text) for *_, text in rows(seen, results) if text), flush=True)
         return 0
@@ -148,7 +148,7 @@ def state(seen: Look) -> str:
 
 
 def printable(text: str) -> str:
-    """A text without what would move a terminal's cursor: reasons of failures contain what tools have printed.
+    """A text without what would move a terminal's cursor: reasons of failures contain tools' output.
 
     >>> printable("red \\x1b[31m alert")
     'red ?[31m alert'
@@ -217,14 +217,14 @@ class Look:
 
 
 def names_in(places: Places) -> set[str]:
-    """Everyone whom the index selects; nobody before there is an index that can be read."""
+    """All participants that the index selects; empty while there is no readable index."""
     with suppress(OSError, NeurotierError):
         return set(selected_in(places)) if places.images_table.is_file() else set()
     return set()
 
 
 def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, str]]:
-    """Those of some participants that have failed in a run, and why; the latest last."""
+    """Participants of a set that failed in a run, and why; the latest last."""
     found, times = [], times_of(places.failures, ".json")
     for name in sorted(times.keys() & of, key=times.__getitem__):
         with suppress(*UNREADABLE):
@@ -242,7 +242,7 @@ def since_s(places: Places, name: str) -> float | None:
 
 
 def left_s(places: Places, ended: Mapping[str, float], running: int, left: int) -> float | None:
-    """How long participants will still take if they go on ending as often as so far; those that run count half.
+    """How long participants will still take if they keep ending at the same rate; running ones count half.
 
     Parameters
     ----------
