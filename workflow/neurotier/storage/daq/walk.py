@@ -45,9 +45,9 @@ def backlog(
 ) -> Curve:
     """The backlog of all writers together: data that have come and are not yet written, which a buffer must hold.
 
-    Empty if fio's records do not have the expected layout. Each record says when it was written: fio's verification
-    stores the time next to its number. That is exact where fio's bandwidth logs, which only show windows in which
-    something was written, are not.
+    Empty if fio's records have another layout. Each record says when it was written: fio's verification stores the time
+    next to its number. That is exact where fio's bandwidth logs, which only show windows in which something was
+    written, are not.
 
     When a record was written stands in the record itself: fio's verification puts the time beside its number. That is
     exact where fio's logs of bandwidth, which tell of windows in which anything was written, are not.

@@ -109,8 +109,7 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
 
 
 def of_each_place(found: Sequence[Curve]) -> list[Curve]:
-    """For every tier and engine, the curve with the most numbers on its axis; of several, the one with most other
-    processes."""
+    """For every tier and engine, the curve with the most numbers on its axis, then with most other processes."""
     of_place = gathered((one.name, one) for one in found)
     return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 

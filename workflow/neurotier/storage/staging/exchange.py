@@ -18,7 +18,7 @@ WORD_BYTES = 8
 """Contents are whole words, so that the next step's contents take one addition to make."""
 
 STEP = "step"
-"""Value of ``per`` if bytes are those of a whole step (strong scaling); otherwise of each writer and reader (weak
+"""Value of ``per`` if bytes are those of a whole step (strong scaling), not of each writer and reader (weak
 scaling)."""
 
 IN_MEMORY = ("adios2-sst",)

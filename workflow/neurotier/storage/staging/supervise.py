@@ -160,8 +160,7 @@ def listen(
 
 
 def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:
-    """Why an exchange failed, determined before its processes are ended: a full tier or a dead server explains the
-    rest."""
+    """Why an exchange failed, found before its processes are ended: a full tier or a dead server explains the rest."""
     if shutil.disk_usage(exchange.folder).free <= LAST_BYTES:
         needed = exchange.writers * exchange.bytes_per_writer
         return TierError(

@@ -41,8 +41,7 @@ class Staging(Workload[Point]):
 
     @staticmethod
     def points(section: StagingSettings) -> Iterator[tuple[str, Point]]:
-        """Every set in the order of its grid; engines that keep nothing on a tier are only measured on the first
-        one."""
+        """Every set in the order of its grid; engines that keep nothing on a tier are measured on the first alone."""
         for tier, (name, given) in itertools.product(section.tiers, section.sets.items()):
             where = f"config key staging.sets.{name}.bytes"
             whole = parse_size(given.bytes, where)

@@ -71,14 +71,14 @@ class Point:
 
 
 def way_of(point: Point, best: Access) -> Access:
-    """The way to a tier's files, but for what the point itself asks.
+    """The access to a tier's files for a point, given the best one there.
 
     Parameters
     ----------
     point
         What is to be measured.
     best
-        To files of its tier (:func:`neurotier.storage.fio.find_access`).
+        The best access to files of its tier (:func:`neurotier.storage.fio.find_access`).
     """
     if point.wants_engine == "auto":
         return best if point.wants_direct else BUFFERED
@@ -91,11 +91,11 @@ def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: i
     Parameters
     ----------
     point, way
-        What, and how.
+        The point, and the access for it.
     direct_blocks
         Block sizes at which the page cache can be bypassed.
     memory_bytes
-        Memory that is free, without what the files take of it.
+        Free memory, not counting what the files will take of it.
     """
     if way.direct and way.engine != "libpmem" and point.block_bytes not in direct_blocks:
         return f"blocks of {size(point.block_bytes)} cannot bypass the page cache here"
@@ -110,7 +110,7 @@ def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: i
 def job_of(point: Point, way: Access) -> FioJob:
     """fio's job for a point.
 
-    As in the published script, buffers are filled anew for every write and random requests may hit a block twice. A
+    As in the published script, buffers are refilled for every write and random requests may hit a block twice. A
     buffered write is measured until it is on the device.
     """
     return FioJob(
@@ -171,7 +171,7 @@ class Sweep(Workload[Point]):
                 yield tier, Point(name, pattern, block_bytes, processes, queue_depth, repetition, *fixed)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
-        """Find the way to each point, and lay out the files."""
+        """Find the access for each point, and lay out the files."""
         tier, folder = workspace.tier, workspace.folder
         access = find_access(folder, tier.kind)
         blocks = {point.block_bytes for point in points} if access.direct else set()

@@ -1,1 +1,1 @@
-"""What storage workloads share: points in a recorded order, each kept once it is measured, and how they are told."""
+"""What storage workloads share: points in a recorded order, each kept once measured, and progress reports."""

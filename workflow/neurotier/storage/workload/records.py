@@ -1,4 +1,4 @@
-"""Rows of points: which were measured."""
+"""Rows of points: which ones were measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from neurotier.core.tables import Row, Rows
 
 MEASURED = "measured"
-"""Status of a point that was; else it says why it was not."""
+"""Status of a measured point; any other status says why it was not measured."""
 
 
 def measured_rows(rows: Iterable[Row]) -> Rows:

@@ -1,14 +1,14 @@
-"""The walk: every point of a storage workload in turn, those that are there left out, and each kept once measured.
+"""The walk: every point of a storage workload in turn, except existing ones, and each kept once measured.
 
-Each is kept in a small file, so that a walk that is interrupted goes on where it was. A point is known by what it
-measures and where: on a node of another class, another path or file system, with another file size or duration it is
-another one, and what is there is not measured again.
+Each is kept in a small file, so that an interrupted walk resumes where it was. A point is identified by what it
+measures and where: on a node of another class, with another path or file system, file size or duration it is another
+point. Existing points are not measured again.
 
-The order is random, drawn anew within each repetition (a randomised block design, as in campaigns) from a seed that
-stands in the configuration. In the order of the grid, what drifts meanwhile would look like an effect of the block
-size: a flash drive's SLC cache that fills up, a cloud disk whose burst credit runs out, a device that warms up.
-Tiers are measured one after the other, because the files of one that is memory would take the page cache from another;
-so are sets, whose files then need the room of the largest alone.
+The order is random, drawn separately within each repetition (a randomised block design, as in campaigns) from a seed in
+the configuration. In the order of the grid, a drift would look like an effect of the block size: a flash drive's SLC
+cache that fills up, a cloud disk whose burst credit runs out, a device that warms up. Tiers are measured one after the
+other, because the files of one in memory would take the page cache from another; so are sets, whose files then only
+need the room of the largest.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ REPORT_S = 10.0
 """How often progress is reported."""
 
 FAILED_IN_A_ROW = 3
-"""So many points that fail one after the other have a common reason, and the walk ends."""
+"""If this many points fail in a row, they have a common reason, and the walk ends."""
 
 
 class Point(Protocol):
-    """One measurement: a frozen dataclass, all of whose fields tell it from others.
+    """One measurement: a frozen dataclass; all of its fields together identify it.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Point(Protocol):
     seconds
         Time that it takes at least, s.
     written_bytes
-        Bytes that it writes at most; 0 if its time decides.
+        Most bytes that it writes; 0 if its duration decides.
     """
 
     __dataclass_fields__: ClassVar[Row]
@@ -86,12 +86,12 @@ def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
 
 
 class LeftOutError(ToolError):
-    """A point cannot be measured here, which is found out as it is tried; the next one may."""
+    """A point turns out to be impossible to measure here when it is tried; the next one may be possible."""
 
 
 @dataclass
 class Workload(ABC, Generic[AnyPoint]):
-    """What a storage workload brings; the walk does the rest.
+    """What a storage workload defines; the walk does the rest.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ class Workload(ABC, Generic[AnyPoint]):
     Attributes
     ----------
     target
-        Of Snakemake, section of the configuration, table, and folder on tiers and in the results. Columns of the
-        table that a point has as attributes are its own.
+        Snakemake's target, and the name of the configuration's section, the table, and the folder on tiers and in the
+        results. A point's attributes fill the table's columns of the same names.
     doing
-        What the user is told that it does.
+        What it does, for the user.
     smaller
         Keys of the configuration that lower the room of a set, named ``{set}``.
     elsewhere
-        The tiers are those of other machines, and :meth:`measure` looks after them and their room.
+        Whether the tiers are on other machines; :meth:`measure` then takes care of them and their room.
     """
 
     target: ClassVar[str]
@@ -122,7 +122,7 @@ class Workload(ABC, Generic[AnyPoint]):
     @staticmethod
     @abstractmethod
     def points(section: Any) -> Iterable[tuple[str, AnyPoint]]:
-        """All points by the section of the configuration, each with the tier that it belongs to.
+        """All points of a section of the configuration, each with the tier that it belongs to.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Workload(ABC, Generic[AnyPoint]):
 
     @classmethod
     def plan(cls, settings: Settings) -> dict[str, dict[str, list[AnyPoint]]]:
-        """The points of every set on every tier, in the order in which they are measured; each is there once."""
+        """The points of every set on every tier, in the order in which they are measured, without duplicates."""
         section = getattr(settings, cls.target)
         return {
             tier: {
@@ -144,9 +144,9 @@ class Workload(ABC, Generic[AnyPoint]):
 
     @classmethod
     def minutes(cls, settings: Settings) -> int:
-        """Time that it asks a cluster for, min: twice that of its points, and some to lay out files.
+        """Time to request from a cluster, min: twice that of its points, and some to lay out files.
 
-        A walk that takes longer goes on where it was when it is started again.
+        A walk that takes longer resumes where it was when it is started again.
         """
         try:
             tiers = cls.plan(settings).values()
@@ -166,15 +166,15 @@ class Workload(ABC, Generic[AnyPoint]):
         return files_text(max(point.processes for point in points), points[0].file_bytes)
 
     def prepare(self, workspace: Workspace, points: list[AnyPoint], say: Say) -> dict[AnyPoint, str]:
-        """Make ready for the points of a set that are to be measured; why some of them cannot be."""
+        """Get ready for the points of a set that are to be measured; returns why some of them cannot be."""
         return {}
 
     @abstractmethod
     def measure(self, workspace: Workspace, point: AnyPoint) -> Row:
         """Measure a point: columns of the table, with ``host`` if it is not this one.
 
-        A :class:`ToolError` or :class:`TierError` is noted as the reason why the point failed, and the walk goes on;
-        a :class:`LeftOutError` as the reason why it is left out.
+        A :class:`ToolError` or :class:`TierError` is noted as the reason why the point failed, and the walk goes on; a
+        :class:`LeftOutError` as the reason why it is left out.
         """
 
     def tables(self, rows: Rows) -> dict[str, Rows]:
@@ -182,7 +182,7 @@ class Workload(ABC, Generic[AnyPoint]):
         return {self.target: rows}
 
     def check_room(self, tier: Tier, set_name: str, room: tuple[int, str], free_bytes: int) -> None:
-        """Raise :class:`TierError` if files would take more than their share of what is free on a tier."""
+        """Raise :class:`TierError` if files would take more than their share of a tier's free space."""
         (needed, text), share = room, getattr(self.settings, self.target).share
         if needed > share * free_bytes:
             raise TierError(
@@ -203,23 +203,23 @@ def files_text(count: int, file_bytes: int) -> tuple[int, str]:
 
 
 def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[str, Rows]:
-    """Measure what is not there yet; the workload's tables, with all points in the order in which they are planned.
+    """Measure the points that are still missing; returns the workload's tables, with all points in the planned order.
 
     Parameters
     ----------
     workload
-        What is measured.
+        The workload.
     say
         Tells the user.
     node_class
-        Class of this node, whose points are kept together; empty for this host alone.
+        Class of this node, whose points are shared; empty for this host alone.
 
     Raises
     ------
     SettingsError
         If there is nothing to measure, or it cannot be measured as it is written.
     TierError
-        If a tier is not as it was declared, or too small.
+        If a tier is not as declared, or too small.
     ToolError
         If a program is missing, one point after the other fails, or no point at all is measured.
     """
@@ -288,7 +288,7 @@ def measure_all(
     say: Say,
     step: Callable[[AnyPoint], None],
 ) -> dict[AnyPoint, str]:
-    """Measure points, and keep each with the facts of its tier; those that are not measured, with reasons."""
+    """Measure points, and keep each with the facts of its tier; returns those not measured, with the reasons."""
     reasons = {point: f"left out: {reason}" for point, reason in workload.prepare(workspace, points, say).items()}
     in_a_row = 0
     for point in points:
@@ -309,7 +309,7 @@ def measure_all(
 
 
 def progress(points: list[AnyPoint], say: Say) -> Callable[[AnyPoint], None]:
-    """What counts the points that are measured, and says now and then how long the others will take."""
+    """A function that counts measured points, and now and then says how long the others will take."""
     begun_s, all_s, reported_s, done = time.monotonic(), sum(point.seconds for point in points), 0.0, list[float]()
 
     def step(point: AnyPoint) -> None:
