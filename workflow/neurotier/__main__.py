@@ -1,6 +1,6 @@
-"""The ``neurotier`` command: what users ask beside a run, the meter for any command, and the jobs of the workflow.
+"""The ``neurotier`` command: what users ask apart from a run, the meter for any command, and the jobs of the workflow.
 
-Little is imported before it is known what is wanted: the meter must not cost what the workflow needs.
+Little is imported before it is known what is wanted: the meter must not pay for what the workflow needs.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ targets for storage studies:
 """
 
 CANNOT_READ = 73
-"""Exit code of :class:`neurotier.core.errors.TierError`, whose module may be what cannot be read."""
+"""Exit code of :class:`neurotier.core.errors.TierError`; the module of that may be what cannot be read."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code of the process."""
+    """Run the command line; returns the exit code of the process."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["meter"]:
-        gc.set_threshold(100_000)  # or it looks for garbage ten times before the command starts
+        gc.set_threshold(100_000)  # otherwise garbage is collected ten times before the command starts
         from neurotier.meter import command
 
         code = command.main(words[1:])
         if arguments is None:
-            os._exit(code)  # the interpreter would take 3 ms to clear itself away, a tenth of what the meter takes
+            os._exit(code)  # the interpreter would take 3 ms to clean up, a tenth of what the meter takes
         return code
     try:
         return run_job(parser().parse_args(words or ["--help"]))
@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_job(options: argparse.Namespace) -> int:
-    """Run a job of the workflow; the exit code of the process."""
-    gc.disable()  # nothing that is imported is garbage; to look for it takes a twentieth of a short job's CPU time
+    """Run a job of the workflow; returns the exit code of the process."""
+    gc.disable()  # nothing imported is garbage; looking for it takes a twentieth of a short job's CPU time
     from neurotier.core.errors import NeurotierError
     from neurotier.core.processes import spare_collections, use_threads
     from neurotier.meter.measure import Interrupted
@@ -103,7 +103,7 @@ def run_job(options: argparse.Namespace) -> int:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Do what a user asks beside a run; the exit code of the process."""
+    """Do what a user asks apart from a run; returns the exit code of the process."""
     from neurotier.run import asked
 
     match options.command:
@@ -204,7 +204,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def absolute(path: str) -> Path:
-    """A path that still holds when a phase has changed its working folder."""
+    """A path that stays valid after a phase has changed its working folder."""
     from pathlib import Path
 
     return Path(path).absolute()

@@ -1,4 +1,4 @@
-"""Say on the terminal what is advised: a short table, what it rests on, and the recommendation."""
+"""Print the advice: a short table, what it is based on, and the recommendation."""
 
 from neurotier.advice.words import advices, text_table
 from neurotier.run.scripting import script

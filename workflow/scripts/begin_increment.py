@@ -1,4 +1,4 @@
-"""Begin a run of the incrementation: its plan says what its workers must know."""
+"""Begin a run of the incrementation: write the plan that tells its workers what they must know."""
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.run_folder import begin

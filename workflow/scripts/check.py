@@ -1,4 +1,4 @@
-"""Say what a node has found of the tiers, and fail if one that a run needs cannot be used."""
+"""Print what a node found of the tiers, and fail if one that a run needs is unusable."""
 
 from neurotier.core.errors import TierError
 from neurotier.core.quantities import counted

@@ -1,4 +1,4 @@
-"""Look at the folders that apps read, and place them on the images tier, once: ``index/caches.json``.
+"""Examine the folders that apps read, and place them on the images tier, once: ``index/caches.json``.
 
 Where the nodes of a cluster have images tiers of their own, the first job on each node places them there.
 """

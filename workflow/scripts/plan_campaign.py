@@ -1,4 +1,4 @@
-"""Plan the campaign: its runs in the order drawn, what they need on which tier, and that all of it can be done."""
+"""Plan the campaign: its runs in the drawn order, what they need on which tier, and check that all are possible."""
 
 from neurotier.run.campaign import Campaign, check_campaign, plan_rows
 from neurotier.run.scripting import script

@@ -1,4 +1,4 @@
-"""Stop unless everyone whom the index selects has a record; the marker ``state/complete.json`` says how many."""
+"""Fail unless everyone whom the index selects has a record; the marker ``state/complete.json`` says how many."""
 
 from neurotier.run.participants import require_all, selected_in
 from neurotier.run.scripting import script

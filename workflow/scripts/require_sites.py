@@ -1,4 +1,4 @@
-"""Stop unless every site that was asked for is there; the marker ``index/sites.json`` names them."""
+"""Fail unless every requested site is installed; the marker ``index/sites.json`` names them."""
 
 from neurotier.dataset.source import require_sites
 from neurotier.run.jobs import load_dataset

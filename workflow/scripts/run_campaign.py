@@ -1,4 +1,4 @@
-"""Run every run of the campaign that is not there yet, in the order drawn; then the plan is done."""
+"""Do every run of the campaign that is still missing, in the drawn order; then mark the plan as done."""
 
 from neurotier.run.campaign import Campaign, plan_rows, walk
 from neurotier.run.scripting import script

@@ -1,4 +1,4 @@
-"""Measure the points of a storage workload that are not there yet: its tables, such as ``sweep/sweep.tsv``."""
+"""Measure the points of a storage workload that are still missing; write its tables, such as ``sweep/sweep.tsv``."""
 
 from importlib import import_module
 

@@ -43,20 +43,20 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 common_settings = plugin.common_settings
 
 LATE_SHARE = 0.1
-"""By this share of the time that the youngest job has had, its end may be heard of late."""
+"""The end of the youngest job may be noticed late by this share of the time that it has had."""
 
 BLINK_S = 0.5
-"""After so long a wait looks whether it is still wanted."""
+"""How often a wait checks whether it is still wanted, s."""
 
 PATIENCE_S, LONGEST_PAUSE_S = 3600.0, 60.0
-"""For how long a submission is tried again while no job of this run is there, and the longest pause between two."""
+"""How long a submission is retried while this run has no job, and the longest pause between two tries, s."""
 
 FOR_GOOD = re.compile(
     r"invalid|unrecognized|(not|than) permitted|not allowed|denied|no partition|can ?not be satisfied"
     r"|(?<!partition )not available",  # that one may be up again
     re.IGNORECASE,
 )
-"""What sbatch says of a job that it will never take; of all else it is asked again."""
+"""What sbatch says about a job that it will never take; after any other error, it is asked again."""
 
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
@@ -67,17 +67,15 @@ while kill -0 $! 2>/dev/null; do wait $!; code=$?; done
 [ -z "$late" ] || [ $code = 0 ] || sleep 180
 exit $code
 """
-"""A job's script: it passes SIGTERM on, and lasts as long as its command, or Slurm would kill that within a second.
-
-SIGUSR1 says that the time is nearly over; then it waits until Slurm has ended it, and says so.
-"""
+"""A job's script: it passes SIGTERM on, and lasts as long as its command, otherwise Slurm would kill that within a
+second. SIGUSR1 says that the time is nearly over; the script then waits until Slurm has ended it, and says so."""
 
 GRACE, GRACE_MIN = "B:USR1@60", 10
-"""What asks for that, as sbatch's ``--signal``, and the shortest limit of a job that has so much time, min."""
+"""The ``--signal`` of sbatch that requests this, and the shortest time limit of a job that has so much time, min."""
 
 
 NUMBER = re.compile(r"^(\d+)(?:;.*)?$", re.MULTILINE)
-"""The line of sbatch, among those that a site has it print, that is the number of a job."""
+"""The line with the number of a job, among those that a site makes sbatch print."""
 
 find_number = plugin.validate_or_get_slurm_job_id
 plugin.validate_or_get_slurm_job_id = lambda number, said: (NUMBER.findall(said) or [find_number(number, said)])[-1]
@@ -89,15 +87,15 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     Attributes
     ----------
     submitted_s, seen_s
-        When the youngest job was submitted, and when a job of this run was seen last, by the monotonic clock.
+        When the youngest job was submitted, and when a job of this run was last seen, by the monotonic clock.
     left
-        Jobs that Slurm has, name to number; ``None`` until it is looked.
+        Jobs that Slurm has, name to number; ``None`` until the first look.
     places
         Of the results, once a job of neurotier's is submitted.
     names
-        What the jobs of this run are called.
+        Names of this run's jobs.
     refusal
-        Why Slurm has not taken the job that was submitted last; empty if it has.
+        Why Slurm did not take the job submitted last; empty if it did.
     said, waiting
         What was said to the user, and what the journal has of jobs that wait.
     """
@@ -148,7 +146,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     # Submission, one at a time, by a thread of its own.
 
     def run_job(self, job: Any) -> None:
-        """Submit a job, or report its error: nobody reads what this thread raises, and the head would wait for ever."""
+        """Submit a job, or report its error: nobody would notice an error of this thread, and the head would wait for
+        ever."""
         shared = self.run_uuid  # the plugin has all jobs of a run share one name
         try:
             self.submit(job)
@@ -160,7 +159,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             os.environ.pop("SBATCH_SIGNAL", None)
 
     def submit(self, job: Any) -> None:
-        """Submit a job, as soon as Slurm takes it, or attach to one that is at the same work."""
+        """Submit a job as soon as Slurm takes it, or attach to one that is doing the same work."""
         self.run_uuid = self.name_of(job)
         self.names.add(self.run_uuid)
         has_grace = (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN
@@ -177,7 +176,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def name_of(self, job: Any) -> str:
-        """Name of the Slurm job for a job, which no other has: that of its work, if it is one of neurotier's."""
+        """Unique name of the Slurm job for a job: that of its work, if it is one of neurotier's."""
         if job.is_group() or not is_own(job):
             return f"{self.run_uuid}.{job.jobid}"
         self.places = Places.from_settings(load_settings(Path(job.params.results)))
@@ -187,7 +186,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         return f"{prefix_of(self.places)}{job.name}.{job.jobid}"
 
     def is_attached(self, job: Any) -> bool:
-        """Attach to the job that is at this work, if there is one: an earlier head's, or one though sbatch failed.
+        """Attach to the job that is doing this work, if any: an earlier head's, or one though sbatch failed.
 
         If Slurm does not answer, that is its refusal.
         """
@@ -228,7 +227,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     # Looks at the jobs, by another thread.
 
     async def check_active_jobs(self, active_jobs: Sequence[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
-        """Look at all jobs by one call of squeue; those that go on are given back."""
+        """Look at all jobs with one call of squeue; yields those that go on."""
         if not active_jobs:  # the plugin may not be set up yet, and this thread would end in silence
             return
         jobs: dict[str, slurm.Queued] | None = None
@@ -270,7 +269,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             add_entry(self.places, "step", name="pending jobs", progress=waiting or None)
 
     def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued]) -> None:
-        """Have no other job go to the node of a failed one, if the node was at fault by the job's own word."""
+        """Keep other jobs off the node of a failed one, if by that job's own account the node was at fault."""
         node, why = (self.places and node_at_fault(self.places, number)) or ("", "")
         if not node or node in self._failed_nodes:
             return
@@ -298,7 +297,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     # The end.
 
     def cancel_jobs(self, active_jobs: Sequence[SubmittedJobInfo]) -> None:
-        """End all jobs of this run, also one whose number nobody has heard, since sbatch was ended, too."""
+        """End all jobs of this run, including any whose number is unknown, since sbatch was ended, too."""
         self.wait = False
         self.has_news.set()
         self._job_submission_executor.shutdown(wait=True, cancel_futures=True)

@@ -1,8 +1,8 @@
-"""Logger plugin ``neurotier``: a calm terminal, with what is being done, what went wrong, and what ends a run.
+"""Logger plugin ``neurotier``: a calm terminal that says what is being done, what went wrong, and how a run ends.
 
-The profiles choose it (``logger: neurotier``). All that Snakemake says is in its own log below ``.snakemake/log``, and
-on the terminal in dry runs, with ``--verbose`` and with ``--printshellcmds``. Snakemake finds a plugin by the name of
-its package, so this one lies beside neurotier and not in it.
+The profiles choose it (``logger: neurotier``). Everything that Snakemake says is in its own log below
+``.snakemake/log``, and on the terminal in dry runs, with ``--verbose`` and with ``--printshellcmds``. Snakemake finds a
+plugin by the name of its package, so this one lies next to neurotier, not in it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 SAY_S = 30.0
-"""Jobs of one rule, and the steps that are done, are named at most so often."""
+"""Jobs of one rule, and steps that are done, are mentioned at most this often, s."""
 
 SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At least one job did not complete")
-"""Errors of which a line of the rule, and the verdict on the run, tell already."""
+"""Errors that a line of the rule, and the verdict on the run, report already."""
 
 BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
-"""With these Snakemake ends traces, before it has read anything of ours."""
+"""Snakemake's traces for these end before it has read anything of ours."""
 
 NO_ROOM = re.compile(
     rf"(?:OSError: |\()\[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] ([^:\n]*)(?:: '(.*)')?(?:$|\)\. Please ensure)"
@@ -106,7 +106,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         return said
 
     def now_and_then(self, subject: str, line: str) -> str:
-        """The line, unless another on the same subject was printed a moment ago."""
+        """The line, unless another one on the same subject was printed a moment ago."""
         now_s = time.monotonic()
         if now_s - self.said_s.get(subject, 0.0) < SAY_S:
             return ""
@@ -121,7 +121,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
 
 
 def wrong_config(text: str) -> str:
-    """A line in place of a trace about ``--config`` or ``--configfile``; empty of anything else."""
+    """A line in place of a trace about ``--config`` or ``--configfile``; empty for any other trace."""
     if BAD_CONFIG in text:
         return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
     if NO_CONFIG in text and "in load_configfile" in text:
