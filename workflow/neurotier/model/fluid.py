@@ -215,7 +215,7 @@ class Flow:
 
 
 def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int = 0) -> SimulatedRun:
-    """Let a machine work on a workload, ``at_once`` tasks at a time.
+    """Let a machine work on a workload, ``parallelism`` tasks at a time.
 
     Parameters
     ----------

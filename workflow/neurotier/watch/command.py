@@ -87,7 +87,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
 
 
 def show(seen: Look, results: str, above: int) -> int:
-    """Show a look, on a terminal in place of the last one, which has ``lines`` lines; how many lines this one has."""
+    """Show a look, on a terminal in place of the last one, which has ``above`` lines; how many lines this one has."""
     if not sys.stdout.isatty():
         print("; ".join(printable(text) for *_, text in rows(seen, results) if text), flush=True)
         return 0
