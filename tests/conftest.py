@@ -1,8 +1,8 @@
 """What the tests share: real heads, small BIDS datasets, and a working folder from which Snakemake is run.
 
-``tests/run.sh`` has a few workers (pytest-xdist), which are processes and share what is slow to make by
-:func:`support.once`; :func:`pytest_collection_modifyitems` says what each is given. A test that measures the machine,
-or changes it for all, is marked ``alone``.
+``tests/run.sh`` has a few workers (pytest-xdist), which are processes and share slow-to-make things through
+:func:`support.once`; :func:`pytest_collection_modifyitems` says what each worker gets. A test that measures the
+machine, or changes it for all, is marked ``alone``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
 
 RINGS = ("fast", "nightly", "all")
 DAY = "NEUROTIER_TEST_DAY"
-"""Environment variable of the number of the day that all workers go by, though midnight comes between."""
+"""Environment variable with the day's number, which all workers use even if midnight comes in between."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 DRAWN = 2
-"""How many nightly tests the fast ring has each day; none of them takes more than some 30 CPU s."""
+"""How many nightly tests the fast ring runs each day; none of them takes more than some 30 CPU s."""
 
 LONG = "long"
 """Word in the mark of nightly tests that are not drawn: each takes a minute of CPU time, or an image that does."""
@@ -93,7 +93,7 @@ def ring_of(ring: str, items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def needs_spark(item: pytest.Item) -> bool:
-    """Whether a test needs Spark, by a fixture or by one of its parameters; not if it needs the one Slurm cluster."""
+    """Whether a test needs Spark, through a fixture or a parameter; false if it needs the one Slurm cluster."""
     if "cluster" in getattr(item, "fixturenames", ()):
         return False
     asked = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -101,13 +101,13 @@ def needs_spark(item: pytest.Item) -> bool:
 
 
 def shares_with_its_file(item: pytest.Item) -> bool:
-    """Whether a test has a fixture that is made once for its file; pytest tells so in no documented way."""
+    """Whether a test has a fixture that is made once per file; pytest has no documented way to tell."""
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
     return any(definition.scope == "module" for definitions in fixtures for definition in definitions)
 
 
 def place_of(item: pytest.Item) -> int:
-    """Where a test comes: Spark's, the longest files, further runs of the whole workflow, all others."""
+    """Position of a test: Spark's, the longest files, further runs of the whole workflow, all others."""
     if needs_spark(item):
         return 0
     if item.path.stem in LONGEST:
@@ -129,21 +129,21 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def missing(reason: str) -> None:
-    """Skip, or fail where every real component is required."""
+    """Skip, or fail if every real component is required."""
     if REQUIRE_ALL:
         pytest.fail(f"{reason} is required here (NEUROTIER_REQUIRE_ALL)")
     pytest.skip(reason)
 
 
 def need(program: str, package: str) -> str:
-    """The path of a program; without it, as :func:`missing`."""
+    """The path of a program; if it is missing, as :func:`missing`."""
     if (found := shutil.which(program, path=ENVIRONMENT["PATH"])) is None:
         missing(f"{package} is not installed")
     return found or ""
 
 
 def missing_data(reason: str) -> None:
-    """Skip, or fail where every real component is required and there is a folder of shared data."""
+    """Skip, or fail if every real component is required and there is a folder of shared data."""
     if SHARED.is_dir():
         missing(reason)
     pytest.skip(reason)
@@ -151,7 +151,7 @@ def missing_data(reason: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_environment() -> Iterator[None]:
-    """Whatever a test does to the environment of this process is undone."""
+    """Undo whatever a test does to the environment of this process."""
     with patch.dict(os.environ):
         yield
 
@@ -181,14 +181,14 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of what all workers share; theirs lie in it."""
+    """The folder that all workers share; their own folders lie in it."""
     folder = tmp_path_factory.getbasetemp()
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture(scope="session")
 def demo_source(shared: Path) -> Path:
-    """The demonstration dataset at 4 mm, to clone from; nobody writes to it."""
+    """The demonstration dataset at 4 mm, for cloning; nobody writes to it."""
     return once(shared / "source", make_demo)
 
 
@@ -202,7 +202,7 @@ def demo_copy(demo_source: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    """The real container engine, and the kernel's leave to use it."""
+    """The real container engine, if the kernel permits using it."""
     found = need("apptainer", "Apptainer")
     tried = subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, text=True)
     if tried.returncode:

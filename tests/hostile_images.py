@@ -1,4 +1,4 @@
-"""Files that call themselves T1w images and are none: too large, endless, damaged, or no files at all."""
+"""Files that claim to be T1w images and are not: too large, endless, damaged, or not even files."""
 
 from __future__ import annotations
 

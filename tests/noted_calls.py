@@ -1,4 +1,4 @@
-"""Notes which functions of the library a process calls: each that finds this as ``sitecustomize.py`` on its path."""
+"""Notes which functions of the library a process calls, if it finds this as ``sitecustomize.py`` on its path."""
 
 from __future__ import annotations
 

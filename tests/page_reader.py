@@ -1,4 +1,4 @@
-"""A reader of the pages that are written, for their tests; and pages made of tables at hand."""
+"""A reader of the written pages, for their tests; and pages made from given tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Reader(HTMLParser):
 
     @property
     def open_text(self) -> str:
-        """What is read without unfolding anything."""
+        """The text that is visible without unfolding anything."""
         return one_line(self.open_words)
 
 
@@ -61,7 +61,7 @@ def one_line(words: list[str]) -> str:
 
 
 def read(page: Path) -> Reader:
-    """What is on a page, all of whose tags match."""
+    """The content of a page, all of whose tags must match."""
     reader = Reader()
     reader.feed(page.read_text())
     assert not reader.open
@@ -69,7 +69,7 @@ def read(page: Path) -> Reader:
 
 
 def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) -> tuple[list[str], Reader]:
-    """Make a page of tables at hand: what it says first, and its content.
+    """Make a page from given tables; returns what it says first, and its content.
 
     Parameters
     ----------

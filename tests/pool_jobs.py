@@ -1,4 +1,4 @@
-"""The job of a share, and the results folder that it finds, made and started as Snakemake does, for the tests of it."""
+"""The job of a share and its results folder, made and started as Snakemake does, for tests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def job(
 
 
 def analysed(results: Path, label: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """The job of one participant, at its end; some folders go before others on its path."""
+    """The finished job of one participant; some folders come first on its path."""
     words = ["analyze-participants", f"--only=sub-{label}", f"--results={results}", f"--log={results}/analysis.log"]
     paths = os.pathsep.join(filter(None, [path, ENVIRONMENT["PATH"]]))
     environment = {**JOB_ENVIRONMENT, "PATH": paths}
@@ -63,7 +63,7 @@ def analysed(results: Path, label: str, path: str = "") -> subprocess.CompletedP
 
 
 def said_by(process: subprocess.Popen[str], code: int = 0) -> str:
-    """What a job has said that ends with an exit code."""
+    """The output of a job that ends with an exit code."""
     output, _ = process.communicate(timeout=2 * PATIENCE_S)
     assert process.returncode == code, output
     return output
@@ -83,7 +83,7 @@ def name_of(process: psutil.Process) -> str:
 
 
 def sleepers(process: subprocess.Popen[str], count: int) -> list[psutil.Process]:
-    """The tools of participants under way, as soon as there are so many."""
+    """The tools of running participants, as soon as there are ``count`` of them."""
 
     def tools() -> list[psutil.Process]:
         children = psutil.Process(process.pid).children(recursive=True)

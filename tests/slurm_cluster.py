@@ -103,7 +103,7 @@ class Cluster:
         wait_until(up.exists, LOGIN)
 
     def kill_host(self, host: str) -> None:
-        """A node or the login node dies: all of its processes, and what it had in memory, at once."""
+        """Let a node or the login node die: all of its processes, and what it had in memory, at once."""
         family = psutil.Process(self.daemons[host].pid).children(recursive=True)
         self.daemons[host].kill()  # and with the first process of its name space all others
         self.daemons[host].wait()
@@ -172,7 +172,7 @@ class Cluster:
 
     @contextmanager
     def without_controller(self) -> Iterator[None]:
-        """The controller is away meanwhile, and remembers its jobs."""
+        """The controller is away during this, and remembers its jobs."""
         controller = self.daemons["slurmctld"]
         controller.terminate()
         controller.wait()
@@ -184,7 +184,7 @@ class Cluster:
 
     @contextmanager
     def remembering_s(self, seconds: int) -> Iterator[None]:
-        """The controller forgets jobs so long after their end meanwhile."""
+        """During this, the controller forgets jobs this long after their end."""
         file = self.folder / "slurm.conf"
         usual = file.read_text()
         try:
@@ -218,7 +218,7 @@ def end_with_parent() -> None:
 
 
 def die_with_parent() -> None:
-    """The same at once, for what passes over other signals."""
+    """The same at once, for processes that ignore other signals."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
@@ -268,7 +268,7 @@ def slurm() -> Iterator[Cluster]:
 
 
 def bring_up(cluster: Cluster) -> None:
-    """Start everything, each when what it needs is there."""
+    """Start everything, each daemon once what it needs is there."""
     folder, password = cluster.folder, secrets.token_hex(8)
     folder.chmod(0o755)
     for name in ("state", "home", "local"):

@@ -1,4 +1,4 @@
-"""The hosts of the tests' Slurm cluster: name spaces in which each sees a machine of its own.
+"""The hosts of the tests' Slurm cluster: namespaces in which each sees a machine of its own.
 
 Hosts share the disk, as the nodes of a cluster share a file system, and nothing else: each has its own processes, host
 name, ``/dev/shm`` and folder of scratch space; the login node has its own ``/tmp``, too. Memory of nodes is limited by
@@ -15,7 +15,7 @@ from pathlib import Path
 from support import ROOT
 
 USER = "games"
-"""Who submits, and whose jobs run: an account that every Debian has, and that may do nothing special."""
+"""The account that submits and runs jobs: every Debian has it, and it has no special permissions."""
 
 NODES = ("n1", "n2", "n3", "n4")
 LOGIN = "login"
@@ -56,7 +56,7 @@ mount -t tmpfs -o size={shared_memory_mib}m,mode=1777 memory /dev/shm
 slurmd -D -N {name} &
 wait
 """
-"""What starts a node; the shell is the first process of its name space, and clears away children of others."""
+"""What starts a node; the shell is the first process of its namespace, and reaps orphans."""
 
 LOGIN_NODE = """
 mount -t tmpfs -o size={shared_memory_mib}m,mode=1777 memory /dev/shm

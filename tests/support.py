@@ -36,13 +36,13 @@ P = ParamSpec("P")
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_HEAD = Path("/usr/share/mricron/templates/ch2.nii.gz")
 SHARED = ROOT.parent / "shared"
-"""Data beside the checkout, where they are at hand."""
+"""Data next to the checkout, where available."""
 
 STAND_INS = ROOT / "tests/stand_ins"
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
-"""That of a job, which finds the library wherever it works."""
+"""The environment of a job, which finds the library from any folder."""
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 
@@ -53,12 +53,12 @@ SHOWN_TRACE = re.compile(r'Traceback|File ".*/workflow/neurotier/')
 """A trace of Python's, or what Snakemake shows of one."""
 
 PATIENCE_S = 180.0
-"""After how long a test no longer waits for what should take a second, s: other tests run beside it."""
+"""How long a test waits for what should take a second, s: other tests run at the same time."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended."""
+    """A finished command."""
 
     code: int
     output: str
@@ -121,20 +121,20 @@ class Project:
         return self.ended(self.command(*arguments, cores=cores), path)
 
     def succeeds(self, *arguments: str, **how: Any) -> Ended:
-        """Run snakemake, which has to end well."""
+        """Run snakemake, which must succeed."""
         ended = self.snakemake(*arguments, **how)
         assert ended.code == 0, ended.output
         return ended
 
     def fails(self, *arguments: str, **how: Any) -> Ended:
-        """Run snakemake, which has to end with another exit code, and to say why in its own words."""
+        """Run snakemake, which must end with a nonzero exit code, and say why in its own words."""
         ended = self.snakemake(*arguments, **how)
         assert ended.code != 0, ended.output
         assert not SHOWN_TRACE.search(ended.output), ended.output
         return ended
 
     def start(self, *arguments: str, cores: int = 2) -> subprocess.Popen[bytes]:
-        """Start snakemake in the background; what it says is in ``terminal.txt``.
+        """Start snakemake in the background; its output goes to ``terminal.txt``.
 
         The end of its children is ignored, as by what is started by a program that ignores that of its own.
         """
@@ -200,12 +200,12 @@ class Project:
         return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
 
     def failure(self, participant: str) -> dict[str, Any]:
-        """Why a participant failed, as its job has written it down."""
+        """Why a participant failed, as noted by its job."""
         found: dict[str, Any] = read_json(file_of(self.results / "state/failures", participant))
         return found
 
     def records(self) -> list[Path]:
-        """The records of all who are done."""
+        """The records of all finished participants."""
         return sorted((self.results / "profile/records").rglob("*.json"))
 
     def conditions(self) -> dict[Path, dict[str, Any]]:
@@ -218,12 +218,12 @@ class Project:
         return (self.results / f"{name}.html").read_text()
 
     def record(self, participant: str) -> dict[str, Any]:
-        """What the job of a participant that is done has written down."""
+        """What the job of a finished participant noted."""
         found: dict[str, Any] = read_json(file_of(self.results / "profile/records", participant))
         return found
 
     def log(self, participant: str) -> Path:
-        """What a participant's job and its tool have said."""
+        """The output of a participant's job and its tool."""
         return file_of(self.results / "logs/analyze_participant", participant, ".log")
 
     def leftovers(self) -> list[Path]:
@@ -233,7 +233,7 @@ class Project:
 
 
 HASH_SEEDS = itertools.cycle(("0", "1"))
-"""So that what depends on the order of sets is not the same at each start."""
+"""So that whatever depends on the order of sets differs between starts."""
 
 
 @functools.cache
@@ -260,12 +260,12 @@ def started_from_ready(arguments: Sequence[str], folder: Path, environment: dict
 
 
 def read_json(file: Path) -> Any:
-    """What a JSON file holds."""
+    """The content of a JSON file."""
     return json.loads(file.read_text())
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, though git-annex has protected what is in it."""
+    """Remove a folder even if git-annex has write-protected its content."""
     subprocess.run(["chmod", "--recursive", "u+w", str(folder)], check=True)
     shutil.rmtree(folder)
 
@@ -282,7 +282,7 @@ def kind_of(folder: Path) -> str:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git (or git-annex) with an identity, which a bare machine has none of; its output."""
+    """Run git (or git-annex) with an identity, which a bare machine lacks; returns its output."""
     done = subprocess.run(
         ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments],
         cwd=folder,
@@ -318,7 +318,7 @@ def make_demo(folder: Path) -> Path:
 
 
 def once(folder: Path, make: Callable[[Path], Path]) -> Path:
-    """Have something made once for all processes that ask for it; they wait for the one that makes it.
+    """Have something made once for all processes that ask for it; the others wait for the one that makes it.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def words_of(process: psutil.Process) -> list[str]:
-    """A process's command line; nothing if it is gone."""
+    """A process's command line; empty if it is gone."""
     try:
         return process.cmdline()
     except psutil.Error:
@@ -377,7 +377,7 @@ def listening(folder: Path) -> set[str]:
 
 
 def script(file: Path, text: str) -> Path:
-    """A program of the shell; its folder is made."""
+    """A shell program; its folder is made."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(0o755)
@@ -428,8 +428,8 @@ def t1w(label: str) -> str:
 
 
 def tried_again(test: Callable[P, None]) -> Callable[P, None]:
-    """Have a test of a short load pass if one of three tries does: a virtual machine that is held meanwhile makes the
-    load unknowable, which is no fault of what is tested."""
+    """Let a test of a short load pass if one of three tries does: if a virtual machine is paused meanwhile, the load is
+    unknowable, which is no fault of the code under test."""
 
     @functools.wraps(test)
     def tries(*arguments: P.args, **named: P.kwargs) -> None:
@@ -444,7 +444,7 @@ def tried_again(test: Callable[P, None]) -> Callable[P, None]:
 def wait_for(
     find: Callable[[], T | None], still: Callable[[], object] = lambda: True, within_s: float = 3 * PATIENCE_S
 ) -> T:
-    """What is found at last, while something still is so."""
+    """What is found at last; fails once ``still`` gives nothing, or after ``within_s``."""
     deadline = time.monotonic() + within_s
     while not (found := find()):
         assert time.monotonic() < deadline, "what was waited for did not come"
@@ -454,7 +454,7 @@ def wait_for(
 
 
 def while_running(process: subprocess.Popen[Any]) -> Callable[[], bool]:
-    """Tells whether a process runs still."""
+    """A function that tells whether a process is still running."""
     return lambda: process.poll() is None
 
 

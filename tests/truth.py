@@ -1,4 +1,4 @@
-"""Run a load of ``loads.py`` under the meter, and say what is true of it beside what was measured."""
+"""Run a load of ``loads.py`` under the meter, and return the truth about it next to what was measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loads import TRUTH
 from support import NOBODY, PATIENCE_S, ROOT
 
 BYTECODE = shutil.ignore_patterns("__pycache__")
-"""What other tests may be writing meanwhile."""
+"""Files that other tests may be writing meanwhile."""
 
 METER = """
 import json, sys
@@ -102,7 +102,7 @@ def bench() -> Iterator[Bench]:
 
 
 def python_for_all() -> str:
-    """This interpreter if every user of the machine may start it, else the system's."""
+    """This interpreter if every user of the machine may start it, otherwise the system's."""
     for python in (sys.executable, "/usr/bin/python3"):
         try:
             subprocess.run([python, "-S", "-I", "-c", "pass"], check=True, cwd="/", **as_nobody())
@@ -113,5 +113,5 @@ def python_for_all() -> str:
 
 
 def as_nobody() -> dict[str, Any]:
-    """Arguments of ``subprocess`` that make root an ordinary user; none for who is one."""
+    """Arguments of ``subprocess`` that turn root into an ordinary user; none for an ordinary user."""
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}

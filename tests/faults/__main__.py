@@ -1,7 +1,7 @@
 """Hold a fault campaign: ``python -m faults --count 1000 --seed 1``; exit 1 if an invariant was violated.
 
-What a sitting has held is kept by commit, so the same command goes on where it was stopped, and other seeds and ranges
-add to the table, which is of all sittings of the commit.
+What a campaign has held is kept by commit, so the same command resumes where it was stopped, and other seeds and ranges
+add to the table, which covers all sittings of the commit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from faults.rooms import Room
 
 
 def main() -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="faults", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="number of trials")
     parser.add_argument("--from", type=int, default=0, dest="first", help="number of the first trial of the seed")

@@ -33,7 +33,7 @@ TARGETS = ("participants", "participants", "participants", "all")
 
 
 class MissingError(Exception):
-    """Something that the campaign cannot do without is not here."""
+    """Something that the campaign needs is missing."""
 
 
 def check_able(folder: Path) -> None:
@@ -101,7 +101,7 @@ def prepare_all(room: Room, trials: dict[int, str], seed: int, jobs: int) -> Pre
 
 
 def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome:
-    """Hold one trial; in a process of its own, which the trial may do with as it likes."""
+    """Hold one trial; to be run in a process of its own, to which the trial may do anything."""
     chance = random.Random(f"{seed}-{trial_number}")
     fault = FAULTS[name]
     kind = chance.choice(fault.kinds)
@@ -168,7 +168,7 @@ def finish(number: int, seed: int, name: str, prepared: Prepared) -> Outcome:
 
 
 def hold_all(seed: int, trials: dict[int, str], prepared: Prepared, jobs: int) -> Iterator[Outcome]:
-    """Hold trials side by side; outcomes as they end."""
+    """Hold trials side by side; yields outcomes as they end."""
     waiting = list(trials.items())
     running: dict[int, int] = {}
     try:

@@ -42,7 +42,7 @@ PER_JOB = 16
 LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"]
 
 KEPT, OTHER = ("results", ".snakemake"), "other"
-"""What a trial begins with anew, below the working folder, and the results folder of a second head."""
+"""What every trial starts afresh with, below the working folder, and the results folder of a second head."""
 
 PATIENCE_S = 600.0
 """How long a run may take, s: the machine may be busy."""
