@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -92,6 +93,38 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
         *project.configure(dataset={"source": str(demo_copy)}, tool="noop"),
     )
     assert "3 of 4 participants done, 1 failed" in output
+
+
+def test_a_clone_that_was_lost_and_made_again_of_another_version_is_not_mixed_in(
+    project: Project, demo_copy: Path
+) -> None:
+    """Whoever had it cloned again: this run's first start, or other results on the tier."""
+    image = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
+    given = ["participants", *project.configure(dataset={"source": str(demo_copy), "sites": ["SiteA"]}, tool="noop")]
+    project.succeeds(*given)
+    lost, kept = project.records()
+    lost.unlink()
+    (clones,) = project.folder.glob("neurotier-*/datasets")
+    shutil.move(clones, project.folder / "away")
+    (demo_copy / image).unlink()
+    (demo_copy / image).write_bytes((demo_copy / image.replace("99001", "99002")).read_bytes())
+    for folder in (demo_copy / "SiteA", demo_copy):
+        git(folder, "add", ".")
+        git(folder, "commit", "-m", "another image")
+    for _ in range(2):
+        expect(project, "was lost from its tier, and the source has changed since it was indexed", *given)
+    assert project.records() == [kept]
+    assert project.succeeds(*given, "--forcerun", "clone_dataset").analysed == ["SiteA/sub-0099001"]
+    assert project.records() == [lost, kept]
+
+
+def test_a_study_that_was_moved_goes_on(project: Project, demo_source: Path) -> None:
+    dataset = {"source": str(demo_source), "sites": ["SiteA"]}
+    project.succeeds("participants", *project.configure(dataset=dataset, tool="noop"))
+    project.records()[0].unlink()
+    moved = Project(project.folder.rename(project.folder.with_name("moved")))
+    given = moved.configure(dataset=dataset, tool="noop")
+    assert moved.succeeds("participants", *given).analysed == ["SiteA/sub-0099001"]
 
 
 # Configuration

@@ -371,9 +371,11 @@ def clear(folder: Path, path: str, say: Say) -> None:
         set_aside(folder / path, folder, say)
 
 
-def is_installed(folder: Path, site: str) -> bool:
-    """Whether a site is completely installed: another process may just be installing it."""
-    return (folder / site / ".git").exists() and (not site or mark_of(folder, site).exists())
+def is_installed(dataset: Dataset, site: str) -> bool:
+    """Whether a site is completely installed, as it was indexed: another process may just be installing it."""
+    folder = dataset.path / site
+    is_complete = (folder / ".git").exists() and (not site or mark_of(dataset.path, site).exists())
+    return is_complete and commit(folder) == dataset.sites[site]["version"]
 
 
 def mark_of(folder: Path, path: str) -> Path:

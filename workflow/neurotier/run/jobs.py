@@ -111,7 +111,10 @@ def results_folder(settings: Settings) -> Path:
 def load_dataset(places: Places) -> Dataset:
     """The dataset as it was cloned."""
     data = read_json(places.dataset_facts)
-    return Dataset(**data | {"path": Path(data["path"])})
+    path = Path(data["path"])
+    if data["kind"] != "folder" and not path.exists():  # it has moved with the results, or its tier has lost it
+        path = places.datasets.absolute() / path.name
+    return Dataset(**data | {"path": path})
 
 
 def clone_on(settings: Settings, places: Places, tier: str) -> Path:
@@ -137,7 +140,7 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Say) -> Dat
         If the site cannot be reached, or its source has changed since it was indexed; other sites do not matter.
     """
     dataset = load_dataset(places)
-    if dataset.kind == "folder" or is_installed(dataset.path, site):
+    if dataset.kind == "folder" or is_installed(dataset, site):
         return dataset
     wanted = replace(settings.dataset, sites=[site] if site else [])
     again = obtain(wanted, source_of(settings, places), places.datasets, say)

@@ -56,6 +56,7 @@ from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
 from neurotier.dataset.bids import size_of
 from neurotier.dataset.commands import naming_commands
 from neurotier.dataset.contents import drop_images, get_images, is_present
+from neurotier.dataset.source import is_installed
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
@@ -298,7 +299,7 @@ class Pool:
         self.keep_going = facts.get("keep_going", True)
         self.wanted = wanted_by(places, request.analysis, facts.get("forced", False), current_run())
         self.children = Children()
-        self.why_invalid = cache(self.invalid)
+        self.why_invalid, self.is_installed = cache(self.invalid), cache(partial(is_installed, dataset))
         copying = granted.copying
         self.turns = Turns({"stage_in": copying, "compute": granted.at_once, "stage_out": copying} if copying else {})
         self.to_fetch, self.to_analyse, self.to_drop = deque[str](), deque[str](), deque[str]()
@@ -469,7 +470,9 @@ class Pool:
     def are_here(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; an app's other files are checked in a child."""
         images, links_to = self.selected[name], self.settings.dataset.links_to
-        if self.settings.is_app or not all(is_present(self.dataset, image.path, links_to) for image in images):
+        if self.settings.is_app or not self.is_installed(images[0].site):
+            return False
+        if not all(is_present(self.dataset, image.path, links_to) for image in images):
             return False
         self.fetched[name] = NOTHING_TOOK
         return True
