@@ -83,3 +83,11 @@ def test_nothing_that_is_imported_is_looked_through_for_garbage() -> None:
     frozen, looked_through = map(int, printed.split())
     assert frozen > 1000
     assert looked_through == 0
+
+
+def test_a_process_without_output_can_be_copied() -> None:
+    """As by ``>&-``, with which Python has no ``sys.stdout``."""
+    script = "import os; from neurotier.core.processes import fork_process; os.waitpid(fork_process(lambda: 7), 0)"
+    command = f'exec "{sys.executable}" -c "{script}" >&-'
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

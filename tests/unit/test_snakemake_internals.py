@@ -30,11 +30,11 @@ def test_a_run_that_is_over_does_not_wait_for_its_timers() -> None:
     assert other.is_alive()
 
 
-def said_by(folder: Path, code: int, snakefile: str, *options: str) -> str:
+def said_by(folder: Path, code: int, snakefile: str, *options: str, **environment: str) -> str:
     """What a Snakemake with this Snakefile says that ends with an exit code; there is no trace in it."""
     (folder / "Snakefile").write_text(snakefile)
     command = [sys.executable, "-m", "snakemake", "--cores", "1", *options]
-    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT | environment, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     return done.stderr
@@ -157,9 +157,16 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
     rule = f"rule one:\n  output: {output!r}\n  log: 'small/logs/one.log'\n  shell: {command!r}\n"
     said = said_by(tmp_path, 1, rule, "--logger", "neurotier")
     assert not {"Error", "permissions"} & {*re.findall(r"\w+", said)}, said
-    line = ": No space left on device; free some space there, and start the same command again"
+    line = "(XDG_CACHE_HOME moves .cache), and start the same command again"
+    assert ": No space left on device; make room " in said
     assert [found for found in said.splitlines() if found.endswith(line)], said
     assert full in said
+
+
+def test_a_home_that_cannot_be_written_is_a_line(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
+    home = mount_tmpfs(tmp_path / "home", "ro")
+    said = said_by(tmp_path, 1, "", "--logger", "neurotier", HOME=str(home))
+    assert f"neurotier: {home}/.cache: Read-only file system; make room or allow writing there (XDG_" in said
 
 
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:

@@ -29,11 +29,11 @@ SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At lea
 BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
 """Snakemake's traces for these end before it has read anything of ours."""
 
-NO_ROOM = re.compile(
-    rf"(?:OSError: |\()\[Errno (?:{errno.ENOSPC}|{errno.EDQUOT})\] ([^:\n]*)(?:: '(.*)')?(?:$|\)\. Please ensure)"
-)
-"""The last line of what Snakemake shows, a trace even, where it has no room for a folder or a log of a rule, for what
-it keeps in the home folder, or for its notes, of which it would have the permissions looked at."""
+UNWRITABLE = "|".join(map(str, (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)))
+
+NO_ROOM = re.compile(rf"(?:Error: |\()\[Errno (?:{UNWRITABLE})\] ([^:\n]*)(?:: '(.*)')?(?:$|\)\. Please ensure)")
+"""The last line of what Snakemake shows, a trace even, where it cannot write a folder or a log of a rule, what it keeps
+in the home folder, or its notes, of which it would have the permissions looked at."""
 
 OWN_PLACES = "Snakemake's folders (.cache/snakemake in your home, .snakemake here)"
 
@@ -101,8 +101,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         if found := NOT_MADE.search(said):
             return f"neurotier: --report: {found[1]} is not there yet; start the same command without --report first"
         if found := NO_ROOM.search(said):
-            full = found[2] or OWN_PLACES
-            return f"neurotier: {full}: {found[1]}; free some space there, and start the same command again"
+            fix = "make room or allow writing there (XDG_CACHE_HOME moves .cache), and start the same command again"
+            return f"neurotier: {found[2] or OWN_PLACES}: {found[1]}; {fix}"
         return said
 
     def now_and_then(self, subject: str, line: str) -> str:

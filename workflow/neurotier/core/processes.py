@@ -221,9 +221,9 @@ def fork_process(work: Callable[[], int]) -> int:
 
 
 def flush_output() -> None:
-    """Flush buffered output, which a forked child would otherwise write, too."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    """Flush buffered output, which a forked child would otherwise write, too; Python has none where it is closed."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
 
 
 def end_forked(pids: Collection[int]) -> None:

@@ -156,7 +156,8 @@ def clone(source: str, folder: Path, version: str | None, where: str) -> None:
     """Clone by DataLad and check out the version; only a complete clone gets the final name; errors name ``where``."""
     from datalad.api import clone as datalad_clone
 
-    with naming_commands("cannot be cloned", where, "check the address and the network"), made_whole(folder) as partial:
+    fix = "check the address, the network, and the room on the dataset tier"
+    with naming_commands("cannot be cloned", where, fix), made_whole(folder) as partial:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if reason := refused(partial):
             raise InputError(reason, where)
