@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +98,7 @@ def sleeping(folder: Path, sleep_s: float, *labels: str, **sections: Any) -> Pat
 
 def image(label: str, size_bytes: int | None = 1, content: str = "key") -> Image:
     """The image of a participant, as an index has it."""
-    return replace(read_image(t1w(label), ""), size_bytes=size_bytes, content=content)
+    return read_image(t1w(label), "")._replace(size_bytes=size_bytes, content=content)
 
 
 def write_index(places: Places, images: Iterable[Image]) -> None:

@@ -216,7 +216,7 @@ def test_programs_are_waited_for_with_storage_or_off_a_core() -> None:
 def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path) -> None:
     tier = Tier.from_settings(settings_at(tmp_path).tiers["disk"])
     assert 0 < (free_on(tier) or 0) <= tier.usable_bytes() + (1 << 30)
-    assert free_on(replace(tier, path=tmp_path / "gone")) is None
+    assert free_on(tier._replace(path=tmp_path / "gone")) is None
     tiers, needed = {"dataset": "a", "work": "a", "results": "b"}, {"dataset": 6, "work": 4, "results": 1}
     found, short = (room_for(tiers, needed, {"a": free, "b": None}) for free in (10, 9))
     assert told(found, "fits reason work_needed_bytes work_free_bytes results_free_bytes") == "True - 4 10 -"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +134,7 @@ def test_an_exit_code_that_asks_for_it_has_the_app_tried_again_from_the_beginnin
 def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_path: Path) -> None:
     (tmp_path / "template").write_text("brain\n")
     cache = Cache("flow", "elsewhere", 64 * "1", 1, 6)
-    called.placed = replace(called.placed, caches={tmp_path: cache})
+    called.placed = called.placed._replace(caches={tmp_path: cache})
     called.call(caches={"flow": {"source": "elsewhere", "inside": "/flow", "variable": "CACHE_HOME"}})
     assert called.made["template"] == "brain\n"
     assert "written" not in called.made

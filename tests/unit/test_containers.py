@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,7 @@ def container(engine: Engine, tiny_image: Path, tmp_path: Path, request: pytest.
     data = tmp_path / "data/sub-01"
     data.mkdir(parents=True)
     (data / "image").write_text("mine")
-    return replace(container_of(engine, image, tmp_path), binds=[Bind(data, "/input")])
+    return container_of(engine, image, tmp_path)._replace(binds=[Bind(data, "/input")])
 
 
 def inside(container: Container, script: str) -> tuple[int, str]:
@@ -201,7 +200,7 @@ def test_a_kernel_without_descriptors_of_processes_is_enough(
     monkeypatch.delattr(os, "pidfd_open")
     assert inside(container, "true")[0] == 0
     with pytest.raises(ContainerError, match="missing or not readable"):
-        inside(replace(container, image=tmp_path / "gone.sif"), "true")
+        inside(container._replace(image=tmp_path / "gone.sif"), "true")
 
 
 def test_starting_and_running_add_up(container: Container) -> None:

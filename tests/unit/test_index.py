@@ -107,8 +107,8 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
     plain_dataset(tmp_path, dict.fromkeys(heads, small_head()))
     dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B")}, {})
     indexed = {image.participant: [image] for image in index_dataset(dataset, SETTINGS, None, quiet).images}
-    away = dataclasses.replace(dataset, sites=dataset.sites | {"C": {}})
-    indexed["C/sub-01"] = [dataclasses.replace(indexed["A/sub-01"][0], participant="C/sub-01", site="C")]
+    away = dataset._replace(sites=dataset.sites | {"C": {}})
+    indexed["C/sub-01"] = [indexed["A/sub-01"][0]._replace(participant="C/sub-01", site="C")]
 
     def changed(*participants: str, since_s: float = -60.0) -> list[str]:
         settings = dataclasses.replace(SETTINGS, participants=list(participants))

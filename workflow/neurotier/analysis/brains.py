@@ -13,7 +13,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,8 +39,7 @@ class Share(NamedTuple):  # costs a third of a dataclass at the start of each jo
     memory_mb: int
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """The inputs of a participant job.
 
     Attributes
@@ -66,7 +64,7 @@ class Job:
     tool_version: str
     log: Path
     placed: PlacedImage | None = None
-    before: Facts = field(default_factory=dict)
+    before: Facts = {}  # noqa: RUF012  # it is only read
     share: Share | None = None
     activity: str = ""
     wait_for: Callable[[str], None] = lambda _: None

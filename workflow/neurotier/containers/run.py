@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import FileIO
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -101,8 +100,7 @@ class Bind(NamedTuple):
         return f"{self.host}:{self.inside}:{'rw' if self.writable else 'ro'}"
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(NamedTuple):
     """How to run commands in one image.
 
     Attributes

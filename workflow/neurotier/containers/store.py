@@ -187,8 +187,7 @@ class Shelf:
 # Images.
 
 
-@dataclass(frozen=True)
-class ContainerImage:
+class ContainerImage(NamedTuple):
     """An image that has been obtained.
 
     Attributes
@@ -212,8 +211,7 @@ class ContainerImage:
     origin: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class PlacedImage:
+class PlacedImage(NamedTuple):
     """The container image in use.
 
     Attributes
@@ -430,8 +428,7 @@ def can_unpack() -> bool:
 # Caches.
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(NamedTuple):
     """A cache whose source has been examined.
 
     Attributes
@@ -498,7 +495,7 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
 
     def note_use() -> None:
         with suppress(OSError):  # the results tier may be full, and the cache still usable
-            write_json(shelf.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", vars(cache))
+            write_json(shelf.kept / f"{cache.name}-{short_hash(cache.source + cache.sha256)}.json", cache._asdict())
 
     placed = shelf.images / f"{cache.name}-{cache.sha256[:12]}.{FORM}"
     return shelf.place_once(placed, lambda: cache.sha256, put, note_use, permissions=False)

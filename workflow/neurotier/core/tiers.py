@@ -18,7 +18,7 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,8 +50,7 @@ class Mount(NamedTuple):
         return kind_of_mount(self.fs_type, self.options)
 
 
-@dataclass(frozen=True)
-class Tier:
+class Tier(NamedTuple):
     """A declared storage place on this node or, if ``node``, on the node of each job."""
 
     name: str
@@ -102,7 +101,7 @@ class Tier:
         path = Path(expand(str(self.path), where)).absolute()
         if not base.is_dir():
             raise TierError(f"{base} is not an existing folder", where, f"correct tiers.{self.name}.path")
-        tier = replace(self, path=path, node=False)
+        tier = self._replace(path=path, node=False)
         tier.refuse_planted()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -384,7 +383,7 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
         return tiers
     for role in ("work", "images") if elsewhere else ():  # these may be on each node's own tier
         if on_nodes(settings, settings.placement[role]):
-            tiers[role] = replace(tiers[role], node=True)
+            tiers[role] = tiers[role]._replace(node=True)
     return tiers
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from neurotier.core.errors import InputError
 
@@ -29,8 +29,7 @@ Reasons = dict[str, str]
 """Parts of a dataset that are left out or unavailable, and why."""
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(NamedTuple):
     """One T1w image of the dataset.
 
     Attributes

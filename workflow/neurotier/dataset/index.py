@@ -14,7 +14,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -74,7 +73,7 @@ class Index(NamedTuple):
 
     def rows(self) -> list[Record]:
         """Rows of ``images.tsv``."""
-        return [vars(image) | {name: getattr(image, name) or None for name in MAY_LACK} for image in self.images]
+        return [image._asdict() | {name: getattr(image, name) or None for name in MAY_LACK} for image in self.images]
 
 
 def index_dataset(
@@ -190,7 +189,7 @@ def changed_since(
     if not any(map(is_younger, looked)):
         return []
     try:
-        found = index_dataset(replace(dataset, sites=there), settings, suffixes, lambda _: None).images
+        found = index_dataset(dataset._replace(sites=there), settings, suffixes, lambda _: None).images
     except InputError:  # nobody is left, or a participant whom the settings name is gone
         found = [image for image in known if (dataset.path / image.path).exists()]
     before, now = ({(each.participant, each.path, each.content) for each in images} for images in (known, found))
@@ -249,7 +248,7 @@ def index_site(
                     raise InputError("the same image is there with another extension")
                 taken.add(strip_extension(path))
             content = looked_at(path)
-            images.append(replace(image, size_bytes=content.size_bytes, content=content.version + shared))
+            images.append(image._replace(size_bytes=content.size_bytes, content=content.version + shared))
         except InputError as error:
             skipped[repr(path)] = error.what
     return images, skipped

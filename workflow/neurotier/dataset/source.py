@@ -13,8 +13,8 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from neurotier.core.configuration import suggestion
@@ -41,8 +41,7 @@ Sites = dict[str, dict[str, str]]
 """Site to its facts, ``url`` and ``version``."""
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(NamedTuple):
     """A dataset on the dataset tier, with its sites.
 
     Attributes

@@ -20,12 +20,11 @@ import re
 import shlex
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -476,8 +475,7 @@ def refuse_ignored(folder: Path) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(NamedTuple):
     """The derivatives of a participant, or what the group level of a site has made.
 
     Attributes
@@ -498,7 +496,7 @@ class Made:
     inputs: list[str]
     how: How
     outputs: list[str]
-    shared: dict[str, str] = field(default_factory=dict)
+    shared: Mapping[str, str] = {}
 
 
 def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[Made] = ()) -> None:

@@ -22,7 +22,6 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -327,7 +326,7 @@ class Head:
         tiers = tiers_of(settings, elsewhere=plan.elsewhere)
         if command.targets == {"check"}:  # faults of other tiers are for the check to report
             needed = tiers["results"].name
-            tiers = {role: tier if tier.name == needed else replace(tier, node=True) for role, tier in tiers.items()}
+            tiers = {role: tier if tier.name == needed else tier._replace(node=True) for role, tier in tiers.items()}
         for tier in dict.fromkeys(tiers.values()):
             tier.claim()
         run = identifier()

@@ -130,7 +130,7 @@ def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -
         placing_on = shelf(settings, places, say)
         for cache in caches.values():
             place_cache(placing_on, cache)
-    return {name: vars(cache) for name, cache in caches.items()}
+    return {name: cache._asdict() for name, cache in caches.items()}
 
 
 def digests_used(results: Path) -> set[str]:

@@ -163,7 +163,7 @@ def ensure_dataset(settings: Settings, places: Places, say: Say) -> Dataset:
 
 def dataset_json(dataset: Dataset) -> Record:
     """Content of ``index/dataset.json``."""
-    return vars(dataset) | {"path": str(dataset.path)}
+    return dataset._asdict() | {"path": str(dataset.path)}
 
 
 def read_failures(places: Places) -> list[Record]:

@@ -13,10 +13,9 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.configuration import SCHEMAS, read_yaml, require_valid
 from neurotier.core.errors import InputError, SettingsError, one_line
@@ -45,8 +44,7 @@ Pairs = tuple[tuple[int, int], ...]
 """Pairs of a number of files, and bytes of each."""
 
 
-@dataclass(frozen=True)
-class Description:
+class Description(NamedTuple):
     """What is done for one image; attributes as in the schema."""
 
     files: Pairs
@@ -99,7 +97,7 @@ class Description:
         for name in ("folders", "removed_files"):
             scaled[name] = min(scaled[name], sum(count for count, _ in files))
         results = scaled_pairs(self.results, factor)
-        return replace(self, files=files, results=results, cpu_s=self.cpu_s * factor, **scaled)
+        return self._replace(files=files, results=results, cpu_s=self.cpu_s * factor, **scaled)
 
 
 def scaled_pairs(pairs: Pairs, factor: float) -> Pairs:

@@ -126,7 +126,7 @@ class IorOverNodes(Ior):
         """
         tier = tier_named(self.settings, workspace.tier.name)
         below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
-        plan = {"point": asdict(point), "tier": asdict(tier) | {"path": str(tier.path)}, "below": str(below)}
+        plan = {"point": asdict(point), "tier": tier._asdict() | {"path": str(tier.path)}, "below": str(below)}
         with allocated(self.cluster, point.nodes) as job:
             try:
                 return self.steps(job, tier, point, plan)
