@@ -54,12 +54,15 @@ def test_image_is_as_nibabel_loads_it(tmp_path: Path, kind: type[nib.Nifti1Heade
 
 
 @pytest.mark.parametrize(("memory_bytes", "fits"), [(8 * GB, True), (LEAST_BYTES, True), (2 * GB, False)])
-def test_head_of_half_a_mm_fits_a_job_of_8_gb(tmp_path: Path, memory_bytes: int, fits: bool) -> None:
+def test_head_of_half_a_mm_fits_a_job_of_8_gb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_bytes: int, fits: bool
+) -> None:
+    monkeypatch.setattr("neurotier.analysis.images.memory_for_images", lambda: memory_bytes)
     (tmp_path / "a.nii").write_bytes(header(dim=dims(512, 512, 512), datatype=16, bitpix=32))
     with (tmp_path / "a.nii").open("rb") as file:
         stored = Stored(Content(file, is_compressed=False))
     if fits:
-        stored.check_memory(memory_bytes)
+        stored.check_memory()
     else:
         with pytest.raises(ForeignError, match=r"which take 2.5 GiB of memory to analyse, and this job has 1.86 GiB"):
-            stored.check_memory(memory_bytes)
+            stored.check_memory()

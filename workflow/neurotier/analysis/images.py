@@ -54,7 +54,7 @@ def load_head(path: Path, name: str) -> nib.Nifti1Image:
             shape.pop()
         if len(shape) != 3 or min(shape) < 2:
             raise InputError(f"a T1w image has three dimensions, this one is {shape_text(shape)}", name)
-        stored.check_memory(memory_for_images())
+        stored.check_memory()
         check_values(stored, name)
         image = stored.kind.from_filename(path)
     if image.ndim == 3:
@@ -127,7 +127,7 @@ def measure_mask(folder: Path, below: str) -> tuple[int, float]:
     """
     with opened_content(folder, below, f"mask {below}", ToolError) as content:
         stored = Stored(content)
-        stored.check_memory(memory_for_images())
+        stored.check_memory()
         return int(np.count_nonzero(stored.array() > 0)), float(np.prod(stored.header.get_zooms()[:3]))
 
 
@@ -238,7 +238,7 @@ class Stored:
                 self.header = maker.from_fileobj(io.BytesIO(start))  # so that extensions cannot make it read further
             self.shape = tuple(map(int, self.header.get_data_shape()))
             self.dtype: np.dtype[Any] = self.header.get_data_dtype()
-            self.slope, self.intercept = self.header.get_slope_inter()
+            self.scaling = self.header.get_slope_inter()
             self.affine = np.asarray(self.header.get_best_affine(), np.float64)
         except Exception as error:  # hostile headers make nibabel raise errors of many classes
             raise truncated(f"its header is wrong: {error or type(error).__name__}") from None
@@ -253,8 +253,9 @@ class Stored:
         if not np.isfinite(self.header["pixdim"][1:4]).all():
             raise ForeignError("declares voxels of no finite size")
 
-    def check_memory(self, memory_bytes: int) -> None:
-        """Raise :class:`ForeignError` if an image as declared cannot be analysed in this much memory."""
+    def check_memory(self) -> None:
+        """Raise :class:`ForeignError` if an image as declared cannot be analysed in the memory of this job."""
+        memory_bytes = memory_for_images()
         needed = self.voxels * (self.dtype.itemsize + FLOAT64_COPIES * FLOAT64_BYTES)
         if needed > MEMORY_SHARE * memory_bytes:
             raise ForeignError(
@@ -278,11 +279,7 @@ class Stored:
             if not content or len(content) % self.dtype.itemsize:
                 raise truncated("its data end early")
             with np.errstate(all="ignore"):  # the caller looks for values that are not finite
-                yield apply_read_scaling(
-                    np.frombuffer(content, self.dtype),
-                    np.float64(1 if self.slope is None else self.slope),
-                    np.float64(0 if self.intercept is None else self.intercept),
-                )
+                yield apply_read_scaling(np.frombuffer(content, self.dtype), *self.scaling)
         if self.content.is_compressed and len(self.content.read(SURPLUS_BYTES + 1)) > SURPLUS_BYTES:
             raise ForeignError("goes on long after the last voxel that its header declares")
 

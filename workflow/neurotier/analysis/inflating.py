@@ -36,8 +36,7 @@ memory after it was killed, and other jobs will free theirs."""
 
 def memory_for_images() -> int:
     """Memory of this job, bytes: what is available here, or what its control groups allow, if that is less."""
-    available = psutil.virtual_memory().available
-    return max(LEAST_BYTES, min([available, *(limit_bytes for limit_bytes, _ in memory())]))
+    return max(LEAST_BYTES, min([psutil.virtual_memory().available, *(limit_bytes for limit_bytes, _ in memory())]))
 
 
 def truncated(reason: str) -> ForeignError:

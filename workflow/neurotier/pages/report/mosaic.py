@@ -22,7 +22,7 @@ from PIL import Image, ImageColor, ImageDraw, ImageFont
 from scipy import ndimage
 
 from neurotier.analysis.images import Stored
-from neurotier.analysis.inflating import memory_for_images, opened_content
+from neurotier.analysis.inflating import opened_content
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_bytes
 from neurotier.core.quantities import shorten
@@ -91,7 +91,7 @@ def read_canonical(path: Path) -> tuple[Volume, list[float]]:
     real = Path(os.path.realpath(path))  # an annex has links to its contents
     with opened_content(real.parent, real.name, path.name, InputError) as content:
         stored = Stored(content)
-        stored.check_memory(memory_for_images())
+        stored.check_memory()
         values = stored.array()
     if values.ndim > 3:
         values = values.reshape(*values.shape[:3], -1)[..., 0]
