@@ -70,7 +70,7 @@ from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings, ToolSettings
 from neurotier.core.tables import Rows, read_table
 from neurotier.core.tiers import Tier, tier_named
-from neurotier.dataset.bids import Image, size_of
+from neurotier.dataset.bids import size_of
 from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
@@ -326,26 +326,20 @@ def check_campaign(campaign: Campaign) -> None:
 
 def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
     """For each tier, the most bytes that each role there still needs at the same time, without container images."""
-    images = [image for own in people.values() for image in own]
-    dataset = size_of(images)
+    settings, images = campaign.settings, [image for own in people.values() for image in own]
     needed: dict[str, dict[str, int]] = {}
     for run in {run.condition: run for run in campaign.to_do}.values():
         each, tiers = [work_bytes(own, run.settings) for own in people.values()], run.settings.placement
+        clone = clone_on(settings, campaign.places, tiers["dataset"])  # or a plain folder, where it lies
+        missing = (image for image in images if not is_present(clone, image.path, settings.dataset.links_to))
         for role, count in (
-            ("dataset", dataset - there_bytes(campaign, tiers["dataset"], images)),
+            ("dataset", size_of(missing)),
             ("work", largest(each, run.condition.parallelism)),
-            ("results", RESULTS_FACTOR * dataset),
+            ("results", RESULTS_FACTOR * size_of(images)),
         ):
             roles = needed.setdefault(tiers[role], {})
             roles[role] = max(count, roles.get(role, 0))
     return needed
-
-
-def there_bytes(campaign: Campaign, tier: str, images: Sequence[Image]) -> int:
-    """Bytes of the dataset that a tier already holds; all of them if it is a folder that is read in place."""
-    clone = clone_on(campaign.settings, campaign.places, tier)
-    links_to = campaign.settings.dataset.links_to
-    return size_of(image for image in images if is_present(clone, image.path, links_to))
 
 
 def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
