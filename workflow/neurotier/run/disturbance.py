@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from neurotier.core.files import Record, append_line, read_json
+from neurotier.core.files import Record, append_line
 from neurotier.core.places import Places
 from neurotier.core.tables import Row
 from neurotier.meter.others import Reading, others_share, read_processors
@@ -55,13 +55,6 @@ def note_reading(file: Path, root: int) -> None:
     """Add a reading of the tree below a process, if possible; a full disk must not end a run."""
     with suppress(OSError):
         append_line(file, " ".join(f"{value:.6f}" for value in read_processors(root)))
-
-
-def note_processors(places: Places, run: str) -> None:
-    """Add a reading to those of a run that is being watched, from one of its jobs."""
-    file = places.readings(run)
-    if file.exists():
-        note_reading(file, read_json(places.runs / f"{run}.json")["pid"])
 
 
 def read_readings(file: Path) -> list[Reading]:

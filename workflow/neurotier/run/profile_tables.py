@@ -26,7 +26,7 @@ from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, note_jobs, read_jobs
 from neurotier.run.compared import INVALID, VALID, some_only, valid_unless
-from neurotier.run.disturbance import DISTURBED, note_processors, others, read_readings
+from neurotier.run.disturbance import DISTURBED, note_reading, others, read_readings
 from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
 from neurotier.run.journal import entries
 from neurotier.run.needs import Needs, needs_of
@@ -114,7 +114,8 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
                 write_traffic(row)
     note_flush(places, flush, rows)
     note_swapping(places)
-    note_processors(places, current_run())
+    if (readings := places.readings(current_run())).exists():  # this run is being watched, and this one of its jobs
+        note_reading(readings, run_facts(places)["pid"])
     write_table(tables["runs"], "runs", run_rows(places, rows, read_failures(places), len(records)))
     write_table(tables["steps"], "steps", step_rows(places))
     write_table(tables["jobs"], "jobs", all_job_rows(places))
