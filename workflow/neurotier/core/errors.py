@@ -134,8 +134,7 @@ def one_line(text: str) -> str:
     >>> one_line("a\\n  b\\x1b[31m")
     'a b\\\\x1b[31m'
     """
-    folded = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in folded)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(text.split()))
 
 
 # Credentials: an address may hold a user name and a token, which git needs. Results, logs and pages are handed on: only

@@ -61,12 +61,9 @@ KINDS = {
     "block": Kind(write_back=True, fio_engines=DEVICE_ENGINES),
 }
 
-LOCAL_DISK = "block"
-"""Kind of a file system that is of no other kind."""
-
 
 def kind_of_mount(file_system: str, options: str) -> str:
-    """The kind of tier that a mounted file system is.
+    """The kind of tier that a mounted file system is: a local disk, if it is no other.
 
     >>> kind_of_mount("ext4", "rw,dax=always"), kind_of_mount("ext4", "rw"), kind_of_mount("nfs4", "rw")
     ('fsdax', 'block', 'network')
@@ -74,7 +71,7 @@ def kind_of_mount(file_system: str, options: str) -> str:
     for name, kind in KINDS.items():
         if file_system in kind.file_systems:
             return name
-    return next((name for name, kind in KINDS.items() if kind.mount_options & {*options.split(",")}), LOCAL_DISK)
+    return next((name for name, kind in KINDS.items() if kind.mount_options & {*options.split(",")}), "block")
 
 
 def is_in_memory(kind: str) -> bool:

@@ -61,8 +61,13 @@ def schema(table: str) -> Record:
     own = {name: described(*column) for name, column in said["columns"].items()}
     if "followed_by" in said:
         own |= columns(said["followed_by"])
-    rows = {"additionalProperties": said.get("others", False), "required": [*own], "properties": own}
-    return {"title": said["title"], "type": "object"} | rows
+    return {
+        "title": said["title"],
+        "type": "object",
+        "additionalProperties": said.get("others", False),
+        "required": [*own],
+        "properties": own,
+    }
 
 
 def described(kind: str | list[str], *words: Any) -> Record:

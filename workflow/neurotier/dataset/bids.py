@@ -87,9 +87,8 @@ def entities(file_name: str) -> dict[str, str]:
     ...
     neurotier.core.errors.InputError: ...
     """
-    stem = strip_extension(file_name)
     labels = {}
-    for part in stem.split("_")[:-1]:
+    for part in strip_extension(file_name).split("_")[:-1]:
         pair = PAIR.fullmatch(part)
         if pair is None or pair[1] in labels:
             raise InputError(f"{part!r} is not a BIDS entity (key-label, letters, digits and +)", repr(file_name))

@@ -186,8 +186,8 @@ class Head:
                 self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
                 asked = sorted(PAGES.keys() & command.targets)
                 name_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
-                ends = {"onsuccess": partial(self.finish, True), "onerror": partial(self.finish, False)}
-                call_around(workflow, onstart=self.begin, **ends)
+                succeeded, failed = partial(self.finish, True), partial(self.finish, False)
+                call_around(workflow, onstart=self.begin, onsuccess=succeeded, onerror=failed)
             set_limits(workflow, plan.limits())
         return []
 
@@ -265,7 +265,6 @@ class Head:
             return made
         if changes:
             acquire(places)
-        if changes:
             forget_runs_of_another(places)
             last = last_facts(places)  # if it was on a cluster and did not succeed, it may have left jobs
             if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):

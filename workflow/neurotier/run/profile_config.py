@@ -107,8 +107,7 @@ def profiles(options: Namespace, snakefile: Path) -> list[str]:
     start = starting_folder(options.directory)
     asked = [name for name in options.profile or [] if name != "none"]
     names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
-    workflow_profile = find_workflow_profile(options.workflow_profile, start, snakefile)
-    return [str(name) for name in (*names, *([workflow_profile] if workflow_profile else []))]
+    return list(map(str, filter(None, [*names, find_workflow_profile(options.workflow_profile, start, snakefile)])))
 
 
 def given(options: Namespace, names: Sequence[str], option: str) -> Any:

@@ -129,7 +129,7 @@ def queue(*options: str) -> dict[str, Queued]:
     # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
     known = sorted((cells for cells in found if len(cells) == 5), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
     jobs = {number: Queued(*about) for number, *about in known}
-    return jobs if "--states=all" in options else {number: job for number, job in jobs.items() if job.state not in OVER}
+    return {number: job for number, job in jobs.items() if "--states=all" in options or job.state not in OVER}
 
 
 def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S) -> dict[str, str]:
