@@ -21,7 +21,7 @@ from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER
 from neurotier.core.places import Places
 from neurotier.dataset.commands import naming_commands, prepare_environment
 from neurotier.dataset.source import Dataset
-from neurotier.provenance.description import RAW, describe, how_file
+from neurotier.provenance.description import RAW, describe
 from neurotier.provenance.remake import inputs_of_group, put_back, remake
 from neurotier.provenance.saving import (
     COMMAND_BYTES,
@@ -128,7 +128,7 @@ def test_derivatives_are_not_made_again_from_elsewhere_or_without_their_reposito
         with pytest.raises(InputError, match="is not below code/neurotier/ of a dataset of derivatives"):
             remake(Path(name), [], None)
     describe(tmp_path, [HOW])
-    file, image = tmp_path / how_file(identifier(HOW)), tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"
+    file, image = tmp_path / f"code/neurotier/{identifier(HOW)}.json", tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"
     with pytest.raises(SourceError, match="could not be fetched: No installed dataset found"), naming_commands():
         remake(file, [image], None)
     with pytest.raises(InputError, match="takes the inputs"):

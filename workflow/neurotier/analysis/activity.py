@@ -22,6 +22,9 @@ How = Record
 """How derivatives were made: the versions, the options, and the container image with its digest."""
 
 
+URI = "bids::prov#"
+"""How the BIDS URI of an object of the provenance begins, in its own dataset."""
+
 NOT_OPTIONS = ("image", "name", "work_factor")
 """Keys of an app or program that do not say how it was called."""
 
@@ -100,12 +103,3 @@ def label_of(name: str) -> str:
     ('myapp2', 'app')
     """
     return re.sub(r"[^A-Za-z0-9]", "", name) or "app"
-
-
-def uri(name: str) -> str:
-    """The BIDS URI of an object of the provenance in its own dataset.
-
-    >>> uri("bet-12345678")
-    'bids::prov#bet-12345678'
-    """
-    return f"bids::prov#{name}"

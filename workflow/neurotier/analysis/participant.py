@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from neurotier.analysis.activity import uri
+from neurotier.analysis.activity import URI
 from neurotier.analysis.app import app_name, call_app
 from neurotier.analysis.brains import Analysed, Job, analyze_images, files_of
 from neurotier.analysis.needs import work_bytes, work_files
@@ -132,7 +132,7 @@ def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, with the start of the container."""
     if job.settings.is_app and job.placed is not None:
         return call_app(job, folder, job.placed)
-    return analyze_images(job, folder, uri(job.activity) if job.settings.results_dataset else "")
+    return analyze_images(job, folder, f"{URI}{job.activity}" if job.settings.results_dataset else "")
 
 
 def run_phase(

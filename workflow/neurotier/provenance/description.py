@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from neurotier.analysis.activity import How, identifier, label_of, uri
+from neurotier.analysis.activity import URI, How, identifier, label_of
 from neurotier.core.errors import InputError
 from neurotier.core.files import Record, write_bytes, write_json, write_text
 from neurotier.core.foreign import blaming, open_file
@@ -21,7 +21,7 @@ from neurotier.core.places import short_hash
 from neurotier.dataset.bids import LABEL
 
 HOW = Path("code", "neurotier")
-"""Folder of the files that say how derivatives were made."""
+"""Folder of the files that say how derivatives were made, each called by its activity."""
 
 RAW = "sourcedata/raw"
 """Where the raw dataset is in a dataset of derivatives, registered by address and commit (YODA)."""
@@ -41,14 +41,9 @@ WRITTEN = (".gitattributes", ".bidsignore", "code/neurotier", "prov")
 """Files that :func:`describe` writes."""
 
 
-def how_file(activity: str) -> Path:
-    """The file that says how derivatives were made, in their dataset."""
-    return HOW / f"{activity}.json"
-
-
 def command_of(how: How, inputs: str) -> str:
     """The command that makes derivatives again; the group level takes no inputs."""
-    return f"neurotier remake {how_file(identifier(how))}" + ("" if how.get("group") else f" {inputs}")
+    return f"neurotier remake {HOW}/{identifier(how)}.json" + ("" if how.get("group") else f" {inputs}")
 
 
 def owner_of(entry: str) -> str:
@@ -74,7 +69,7 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
     known = {file.stem: read_how(folder, file.stem) for file in sorted((folder / HOW).glob("*.json"))}
     given = {identifier(how): how for how in ways}
     for activity in given.keys() - known.keys():
-        write_json(folder / how_file(activity), given[activity])
+        write_json(folder / HOW / f"{activity}.json", given[activity])
     known |= given
     for name, content in provenance(known).items():
         write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
@@ -97,9 +92,10 @@ def read_how(folder: Path, activity: str) -> How:
     InputError
         If it is not a file, or not one of neurotier's.
     """
-    file = folder / how_file(activity)
+    below = HOW / f"{activity}.json"
+    file = folder / below
     try:
-        with blaming(str(file)), open_file(folder, how_file(activity)) as opened:
+        with blaming(str(file)), open_file(folder, below) as opened:
             how: How = json.load(opened)
         if not {"neurotier", "name", "version", "options"} <= how.keys():
             raise ValueError
@@ -120,18 +116,18 @@ def provenance(known: dict[str, How]) -> Record:
     environments, activities = {}, []
     for activity, how in sorted(known.items()):
         programs = {
-            uri(f"{label_of(name)}-software-{short_hash(f'{name} {version}')}"): {"Label": name, "Version": version}
+            f"{URI}{label_of(name)}-software-{short_hash(f'{name} {version}')}": {"Label": name, "Version": version}
             for name, version in (("neurotier", how["neurotier"]), (how["name"], how["version"]))
         }
         software |= programs
         used = [f"bids::{RAW}"]
         if container := how.get("container"):
             label = f"Apptainer image {container['image']}, {container['digest']}"
-            used.append(uri(f"container-{short_hash(str(container))}"))
+            used.append(f"{URI}container-{short_hash(str(container))}")
             environments[used[-1]] = {"Label": label, "EnvironmentVariables": container["environment"]}
         activities.append(
             {
-                "Id": uri(activity),
+                "Id": f"{URI}{activity}",
                 "Label": line_of(how),
                 "Command": command_of(how, "INPUTS"),
                 "AssociatedWith": list(programs),
