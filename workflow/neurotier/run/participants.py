@@ -125,7 +125,7 @@ class Wanted(NamedTuple):
     analysis
         What determines the results of all participants: see :attr:`neurotier.run.plan.Plan.analysis`.
     tool
-        Content of ``index/tool.json``; a version that is not known yet is not compared.
+        Content of ``index/tool.json``, if there is one; a version that is not known yet is not compared.
     forced
         Whether nobody counts as done, because the user asked for that (``--forcerun analyze_participants``).
     run
@@ -135,7 +135,7 @@ class Wanted(NamedTuple):
     analysis: str
     tool: Facts
     forced: bool
-    run: str
+    run: str = ""
 
     def is_met(self, made: Made, images: Sequence[Image]) -> bool:
         """Whether a participant with these images has been analysed as wanted."""
@@ -152,11 +152,6 @@ class Wanted(NamedTuple):
 def key_of(analysis: str, images: Sequence[Image]) -> str:
     """What determines the results of one participant, in eight digits: the analysis and the content of the images."""
     return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
-
-
-def wanted_by(places: Places, analysis: str, forced: bool, run: str = "") -> Wanted:
-    """What records must say, with the tool that was prepared, if one was."""
-    return Wanted(analysis, whole_json(places.index / "tool.json"), forced, run)
 
 
 @once_per_version

@@ -17,14 +17,14 @@ from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import described
 from neurotier.containers.reference import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import Record, remove_whatever, write_json
+from neurotier.core.files import Record, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import absolute, on_nodes
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import load_dataset, noted, run_facts
 from neurotier.run.needs import Needs
-from neurotier.run.participants import CALIBRATION, Made, name_of, names_of_shares, selected_in, wanted_by
+from neurotier.run.participants import CALIBRATION, Made, Wanted, name_of, names_of_shares, selected_in
 from neurotier.run.snakemake_internals import errors_in_a_line
 
 
@@ -149,7 +149,7 @@ class Plan(Needs):
             Whether to remove records and markers of those to be analysed, or only to answer accordingly.
         """
         self.slots, selected, places = slots, selected_in(self.places), self.places
-        wanted = wanted_by(places, self.analysis, forced)
+        wanted = Wanted(self.analysis, whole_json(places.index / "tool.json"), forced)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # A finished share counts as unfinished if these files are lost: only a pool that waits for them has them made.
         has_lost = not all(file.exists() for file in (places.index / "tool.json", *self.image_facts()))

@@ -74,7 +74,7 @@ from neurotier.run.jobs import (
 )
 from neurotier.run.journal import SAY_S, Entry, add_entry, job_end, job_note
 from neurotier.run.needs import Granted, Needs
-from neurotier.run.participants import CALIBRATION, images_of, key_of, members_of, name_of, selected_in, wanted_by
+from neurotier.run.participants import CALIBRATION, Wanted, images_of, key_of, members_of, name_of, selected_in
 from neurotier.run.stops import unwinding
 
 OOM_SCORE = 300
@@ -297,7 +297,8 @@ class Pool:
         self.log, self.request, self.granted = log, request, granted
         self.dataset, self.selected, self.stage = dataset.path, selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
-        self.wanted = wanted_by(places, request.analysis, facts.get("forced", False), current_run())
+        tool, forced = whole_json(places.index / "tool.json"), facts.get("forced", False)
+        self.wanted = Wanted(request.analysis, tool, forced, current_run())
         self.children = Children()
         self.why_invalid, self.is_installed = cache(self.invalid), cache(partial(is_installed, dataset))
         copying = granted.copying
