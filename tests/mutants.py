@@ -59,7 +59,7 @@ KNOWN: dict[str, str] = {
     "core/foreign.py: return os.sendfile(target, source, offset, 16 * CHUNK_BYTES): 16 -> (32)": ANY,
     "core/foreign.py: if time.monotonic() > deadline:: time.monotonic() > deadline -> "
     "(time.monotonic() >= deadline)": "of a clock that is finer than any sleep",
-    "core/files.py: SYNC_FILE_RANGE_WRITE = 2: 2 -> (4)": "it is faster, and no other",
+    "core/libc.py: SYNC_FILE_RANGE_WRITE = 2: 2 -> (4)": "it is faster, and no other",
     "run/journal.py: LARGEST_BYTES = 16 << 20: 16 -> (32)": ANY,
     "run/journal.py: LARGEST_BYTES = 16 << 20: 20 -> (40)": ANY,
     "dataset/bids.py: return sum(image.size_bytes or 0 for image in images): 0 -> (1)": "a byte of what is unknown",

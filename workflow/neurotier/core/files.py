@@ -43,9 +43,6 @@ PARTIAL = re.compile(r"\..+\.partial")
 LOCK_MODE = 0o600
 """Permissions of a lock: whoever can open such a file, if only to read it, can hold the lock."""
 
-LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
-SYNC_FILE_RANGE_WRITE = 2
-
 
 def without(facts: Facts, *names: str) -> Record:
     """A record without some of its keys."""
@@ -224,11 +221,6 @@ def flush_file_system(path: Path) -> None:
         if LIBC.syncfs(descriptor) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(path))
-
-
-def begin_write_back(descriptor: int, offset: int, count: int) -> None:
-    """Have the kernel start writing part of a file to its device, to shorten the flush at the end; do not wait."""
-    LIBC.sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE)  # a hint, so its result does not matter
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple, NoReturn
 
 from neurotier.core.errors import InputError, NeurotierError
-from neurotier.core.files import begin_write_back
+from neurotier.core.libc import LIBC, SYNC_FILE_RANGE_WRITE
 
 TEXT_BYTES = 1 << 20
 """Most bytes read from a file that should hold a few words or lines."""
@@ -244,7 +244,8 @@ def copy_file(
         copied = 0
         while sent := send(descriptor, source.fileno(), copied):
             if write_back:
-                begin_write_back(descriptor, copied, sent)
+                # to shorten the flush at the end: a hint, so its result does not matter
+                LIBC.sync_file_range(descriptor, copied, sent, SYNC_FILE_RANGE_WRITE)
             copied += sent
             if copied > limit_bytes:
                 raise ForeignError(f"holds more than the {limit_bytes} bytes that it should")

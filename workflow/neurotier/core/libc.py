@@ -5,6 +5,10 @@ from __future__ import annotations
 import ctypes
 
 LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 """Options of ``prctl``."""
+
+SYNC_FILE_RANGE_WRITE = 2
+"""Has the kernel start writing a part of a file to its device, and does not wait (``sync_file_range``)."""
