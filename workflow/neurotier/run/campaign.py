@@ -25,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -316,19 +316,23 @@ def check_campaign(campaign: Campaign) -> None:
             "config key campaign.placements",
             "place the role dataset on one tier, or make the folder a DataLad dataset",
         )
-    for name, roles in needs(campaign, people).items():
+    left = list({run.condition: run for run in campaign.to_do}.values())
+    for name, roles in needs(campaign, left, people).items():
         tier = tier_named(settings, name).here()
         tier.check()
         check_room(tier, roles, say)
-    for run in {run.condition: run for run in campaign.to_do}.values():
+    for run in left:
         check_parallelism(run, campaign, list(people))
 
 
-def needs(campaign: Campaign, people: Selected) -> dict[str, dict[str, int]]:
-    """For each tier, the most bytes that each role there still needs at the same time, without container images."""
+def needs(campaign: Campaign, left: Iterable[PlannedRun], people: Selected) -> dict[str, dict[str, int]]:
+    """For each tier, the most bytes that each role there still needs at the same time, without container images.
+
+    ``left`` has one run of each condition that is not done.
+    """
     settings, images = campaign.settings, [image for own in people.values() for image in own]
     needed: dict[str, dict[str, int]] = {}
-    for run in {run.condition: run for run in campaign.to_do}.values():
+    for run in left:
         each, tiers = [work_bytes(own, run.settings) for own in people.values()], run.settings.placement
         clone = clone_on(settings, campaign.places, tiers["dataset"])  # or a plain folder, where it lies
         missing = (image for image in images if not is_present(clone, image.path, settings.dataset.links_to))
