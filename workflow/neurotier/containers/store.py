@@ -384,7 +384,13 @@ class Store(Shelf):
         def digest() -> str | None:
             return image.sha256 if is_file else read_if_whole(unpacked).get("sha256")
 
-        return self.place_once(target, digest, put, lambda: note_use(self.kept, self.images, image.sha256))
+        def note_use() -> None:
+            for stored in stored_images(self.kept, self.images):
+                if stored.sha256 == image.sha256:
+                    with suppress(OSError):
+                        os.utime(stored.facts)
+
+        return self.place_once(target, digest, put, note_use)
 
     def unpack(self, source: Path, target: Path) -> None:
         """Unpack an image's file system, without the engine, which fails where it cannot change the owner of files."""
@@ -571,14 +577,6 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
             files = [image, *kept.glob(f"{name}.*"), *placed]  # what its tool compiled, and digests of placed copies
             size_bytes = image.stat().st_size if image.exists() else int(noted["size_bytes"]) * placed[-1].exists()
             yield StoredImage(facts, digest, tuple(filter(Path.exists, files)), size_bytes, facts.stat().st_mtime)
-
-
-def note_use(kept: Path, images: Path, digest: str) -> None:
-    """Note that an image is used now, for pruning the store."""
-    for image in stored_images(kept, images):
-        if image.sha256 == digest:
-            with suppress(OSError):
-                os.utime(image.facts)
 
 
 def remove_unused(
