@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from neurotier.analysis.inflating import LEAST_BYTES, SLAB_BYTES, opened_content
@@ -75,7 +74,7 @@ class Tool:
     """
 
     name: str
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = {}
     cache_variable = ""
     version_command: Sequence[str] = ("echo", "1")
     memory_mb: tuple[int, int] = (100, 0)

@@ -87,8 +87,7 @@ def described(kind: str | list[str], *words: Any) -> Record:
 
 def columns(table: str) -> dict[str, Record]:
     """The columns of a table: name to type, description and unit, in order."""
-    known: dict[str, Record] = schema(table)["properties"]
-    return known
+    return dict(schema(table)["properties"])
 
 
 @cache

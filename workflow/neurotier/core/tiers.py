@@ -380,7 +380,6 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     if in_job:
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
-        return tiers
     for role in ("work", "images") if elsewhere else ():  # these may be on each node's own tier
         if on_nodes(settings, settings.placement[role]):
             tiers[role] = tiers[role]._replace(node=True)

@@ -215,8 +215,7 @@ def tier_bytes(flows: Iterable[Row]) -> Rows:
     )
     own, seen = (sums[sums.index.get_level_values(-1) == kind].droplevel(-1) for kind in ("own", OTHER_VIEW))
     known = own.combine_first(seen).groupby("tier").sum(min_count=1).reindex(sorted(set(table.tier)))
-    rows: Rows = known.astype(object).where(known.notna(), None).reset_index().to_dict("records")
-    return rows
+    return list(known.astype(object).where(known.notna(), None).reset_index().to_dict("records"))
 
 
 def campaign_runs(plan: Path) -> Compared:

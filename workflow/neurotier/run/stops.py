@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -46,7 +45,7 @@ class MainStop:
     """
 
     came: int | None = None
-    before: Mapping[int, Any] = MappingProxyType({})
+    before: Mapping[int, Any] = {}
     timer: threading.Timer | None = None
 
     def handle(self, number: int, _frame: object) -> None:
