@@ -25,7 +25,8 @@ rule run_group_level:
         version=lambda wildcards: whole_json(places.dataset_facts)
         .get("sites", {})
         .get(wildcards.site_folder.rstrip("/")),
-        arguments=lambda wildcards: settings.app.of_group,  # Snakemake would fill in braces
+        group=settings.app.group,
+        arguments=lambda wildcards: settings.app.group_arguments,  # Snakemake would fill in braces
     message:
         "Merging the outputs of participants, for {output.description}"
     script:

@@ -23,7 +23,7 @@ rule place_caches:
         LOGS / "place_caches/place_caches.log",
     params:
         results=RESULTS,
-        sources=lambda wildcards: settings.app.cache_sources,
+        caches=lambda wildcards: settings.app.caches,
     message:
         "Placing the folders that the app reads on the images tier"
     script:

@@ -12,13 +12,11 @@ from typing import Any, TypedDict, cast, dataclass_transform, get_args, get_orig
 
 from neurotier.core.configuration import WORKLOADS, check, completed, config_schema
 from neurotier.core.errors import SettingsError
-from neurotier.core.files import Facts, Record, without
+from neurotier.core.files import Facts, Record
 from neurotier.core.kinds import KINDS, Kind
 
 Say = Callable[[str], None]
 """Prints a line for the user, one per step."""
-
-NEEDS = ("version", "threads", "memory_mb", "work_factor")
 
 ROLES = ("dataset", "work", "images", "results")
 """Roles that a placement gives to tiers."""
@@ -61,16 +59,6 @@ class AppSettings(Section):
     caches: dict[str, CacheSettings]
     retry_exit_codes: list[int]
     attempts: int
-
-    @property
-    def of_group(self) -> list[str] | None:
-        """Arguments of the group level; ``None`` without one."""
-        return self.group_arguments if self.group else None
-
-    @property
-    def cache_sources(self) -> dict[str, str]:
-        """Folders that the app reads, by name: if others are named, these are placed again."""
-        return {name: cache["source"] for name, cache in sorted(self.caches.items())}
 
 
 class ProgramSettings(Section):
@@ -118,11 +106,6 @@ class ToolSettings(Section):
     name: str
     image: str | None
     options: Record
-
-    @property
-    def deciding(self) -> Record:
-        """Options that the results depend on: without the tool's resource needs and the command for its version."""
-        return without(self.options, *NEEDS)
 
 
 class ContainerSettings(Section):

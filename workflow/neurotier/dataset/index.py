@@ -178,8 +178,8 @@ def changed_since(
     files = [PurePosixPath(image.path) for image in known]
     looked = {PurePosixPath(site) for site in there}.union(files, *(file.parents for file in files))
     if suffixes is not None:
-        at_roots = (file.relative_to(dataset.path) for site in there for file in (dataset.path / site).glob("*.*"))
-        looked |= {PurePosixPath(file) for file in at_roots if INHERITED.fullmatch(file.name)}
+        roots = ((site, file.name) for site in there for file in (dataset.path / site).glob("*.*"))
+        looked |= {PurePosixPath(site, name) for site, name in roots if INHERITED.fullmatch(name)}
 
     def is_younger(path: PurePosixPath) -> bool:
         with suppress(OSError):  # it is gone, or leads to something not mounted

@@ -17,7 +17,7 @@ from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import described
 from neurotier.containers.reference import content_of
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import Record, remove_whatever, whole_json, write_json
+from neurotier.core.files import Record, remove_whatever, whole_json, without, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import absolute, on_nodes
@@ -26,6 +26,9 @@ from neurotier.run.jobs import load_dataset, noted, run_facts
 from neurotier.run.needs import Needs
 from neurotier.run.participants import CALIBRATION, Made, Wanted, name_of, names_of_shares, selected_in
 from neurotier.run.snakemake_internals import errors_in_a_line
+
+UNDECIDING = ("version", "threads", "memory_mb", "work_factor")
+"""Options of a tool that its results do not depend on: its resource needs, and the command for its version."""
 
 
 class Plan(Needs):
@@ -234,7 +237,7 @@ class Plan(Needs):
         given = {"environment": settings.containers.environment, **binds} if settings.image else {}
         if self.is_app:
             return {"name": app_name(settings), **app_options(settings.app), **given}
-        options = settings.tool.deciding
+        options = without(settings.tool.options, *UNDECIDING)
         if given and "environment" in options:
             given["environment"] = given["environment"] | options["environment"]
         return {"name": settings.tool.name, **options, **described(settings), **given}

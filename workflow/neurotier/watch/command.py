@@ -219,7 +219,8 @@ class Look:
 def names_in(places: Places) -> set[str]:
     """All participants that the index selects; empty while there is no readable index."""
     with suppress(OSError, NeurotierError):
-        return set(selected_in(places)) if places.images_table.is_file() else set()
+        if places.images_table.is_file():
+            return set(selected_in(places))
     return set()
 
 
