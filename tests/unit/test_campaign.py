@@ -212,7 +212,7 @@ def test_a_run_is_judged_and_kept(campaign: Campaign, tmp_path: Path) -> None:
     other = keep(campaign, runs[1], {"x": "2"})
     assert other["valid"] == f"invalid: outputs differ from those of {runs[0].condition}: 1 of 1 files, first x"
     fewer = keep(campaign, runs[2], {"x": "1"}, peak=1)
-    assert fewer["valid"] == "invalid: 1 of 2 jobs at most ran at once: memory has room for 1 at once"
+    assert fewer["valid"] == "invalid: 1 of 2 jobs ran at once at most: memory has room for 1 at once"
     swapped = keep(campaign, runs[3], {"x": "1"}, valid="invalid: the machine swapped")
     assert swapped["valid"] == "invalid: the machine swapped"
     assert campaign.condition_of(runs[0]) == first

@@ -62,8 +62,8 @@ def test_a_run_that_did_the_rest_is_not_compared(tmp_path: Path) -> None:
     places, _ = make_results(tmp_path, 10, earlier=4)
     found = runs_of_results(places.results, "campaign")
     assert {run["run"]: run["valid"] for run in found.runs} == {
-        EARLIER: "invalid: 4 of 10 participants only, the others are of other runs",
-        RUN: "invalid: 6 of 10 participants only, the others are of other runs",
+        EARLIER: "invalid: 4 of 10 participants only, the others are from other runs",
+        RUN: "invalid: 6 of 10 participants only, the others are from other runs",
     }
     assert Comparison(found.runs).conditions == {}
 

@@ -170,7 +170,7 @@ def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:
     look = partial(looked_for_app, tmp_path, binds=(bind,), **app)
     with pytest.raises(SettingsError, match=r"^config key app\.filter_file: .*filter\.json: no such file; correct the"):
         look()
-    for text, said in [("{", "is no JSON: "), ("[]", "holds no filters; write "), ("\0", "is no JSON: ")]:
+    for text, said in [("{", "is not valid JSON: "), ("[]", "holds no filters; write "), ("\0", "is not valid JSON: ")]:
         filters.write_text(text)
         with pytest.raises(SettingsError, match=rf"^config key app\.filter_file: .*: {said}"):
             look()

@@ -114,7 +114,7 @@ def test_validity(
     (run,) = run_rows(places, rows, failures, everyone)
     assert run["valid"] == validity
     (run,) = run_rows(places, [row | {"account_reason": STOPPED} for row in rows], failures, everyone)
-    assert "participants were stopped meanwhile, and continued" in run["valid"]
+    assert "participants were suspended and resumed during the run" in run["valid"]
 
 
 def test_a_run_in_which_everyone_failed_has_a_row(places: Places) -> None:

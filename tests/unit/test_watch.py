@@ -101,7 +101,7 @@ def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("every", ["0", "-1", "nan", "inf", "1e10"])
 def test_a_pause_that_is_none_or_has_no_end_is_refused(places: Places, every: str) -> None:
-    with pytest.raises(SettingsError, match=r"--every .*: is no time"):
+    with pytest.raises(SettingsError, match=r"--every .*: is not a time"):
         watch(places.results, float(every), once=True)
 
 

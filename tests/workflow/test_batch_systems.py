@@ -74,5 +74,5 @@ def test_a_job_whose_head_was_killed_is_ended_by_the_next(project: Project, batc
     head.kill()
     head.wait()
     ended = project.succeeds(*arguments, cores=0, path=batch.tools)
-    assert ended.lines("neurotier: ended 1 cluster job that an earlier run had left: 2"), ended.output
+    assert ended.lines("neurotier: ended 1 cluster job left by an earlier run: 2"), ended.output
     assert batch.states() == ["ended 265", "ended 137", "ended 0"]

@@ -71,7 +71,7 @@ def test_more_memory_than_any_job_is_given_is_refused_before_one_is_submitted(pr
     on_cluster = ["--profile", "profiles/slurm", "--resources", "mem_mb=300"]
     ended = project.fails("participants", *arguments, "--dry-run", *on_cluster, cores=0)
     assert ended.lines("neurotier: sub-01: needs a job of"), ended.output
-    assert ended.lines("none is given more than 300 MB; choose nodes with as much"), ended.output
+    assert ended.lines("jobs get at most 300 MB; choose nodes with as much"), ended.output
     project.succeeds("participants", *arguments, "--dry-run", "--profile", "profiles/slurm", cores=0)
 
 

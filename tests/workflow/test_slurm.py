@@ -428,7 +428,7 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(
     wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 2)
     job = str(first)
     cancel = ["-m", "neurotier", "jobs", "results", "--cancel"]
-    said = f"neurotier: ended 1 cluster job that an earlier run had left: {job} (RUNNING)"
+    said = f"neurotier: ended 1 cluster job left by an earlier run: {job} (RUNNING)"
     if by_hand:
         refused = project.run(*cancel)
         assert (refused.code, queued(project)) == (75, [job]), refused.output

@@ -40,7 +40,7 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert ended.analysed == []
     assert picture.exists()
     assert readme.read_text() == text
-    assert f"{picture.relative_to(project.folder)} is not as it was written; it is made again" in ended.output
+    assert f"{picture.relative_to(project.folder)} is not as it was written; it will be made again" in ended.output
     for lock in locks:
         assert lock.is_file()
         assert ended.lines(f"{lock.relative_to(project.folder)} is a folder in place of a lock; it is made again")

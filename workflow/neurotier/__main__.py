@@ -176,7 +176,7 @@ def parser() -> argparse.ArgumentParser:
     opening = command("open", "show the page of a results folder that was written last", of_run)
     opening.add_argument("page", nargs="?", default="", help="which page, such as report or comparison")
     laying = command("init", "lay out a folder to work in: workflow, configuration, profiles")
-    laying.add_argument("folder", type=absolute, help="a folder that is new, or that was laid out so before")
+    laying.add_argument("folder", type=absolute, help="a new folder, or one laid out earlier")
     listing = command("jobs", "list the cluster jobs of a run that has not ended, or that died", of_run)
     listing.add_argument("--cancel", action="store_true", help="end them, if their run is dead")
     command("site", "draft a profile for this cluster, from what its Slurm says")
@@ -187,7 +187,7 @@ def parser() -> argparse.ArgumentParser:
     describing.add_argument("--output", type=absolute, metavar="FILE", help="write it there, and not on the terminal")
     describing.add_argument("--phase", help="phase of a record (default: compute), or of lines (default: the last)")
     images = command("images", "list the container images in the store of a results folder's tier", of_run)
-    images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for so many days")
+    images.add_argument("--remove-unused", type=float, metavar="DAYS", help="remove those not used for this many days")
     again = command("remake", "make derivatives again, in a clone of their dataset; datalad rerun runs this")
     again.add_argument("how", type=absolute, help="file below code/neurotier that says how they were made")
     again.add_argument(
@@ -196,7 +196,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="*",
         help="raw images, for an app folders, in sourcedata/raw; of a group level none",
     )
-    again.add_argument("--work", type=absolute, help="folder for intermediates; else that of temporary files")
+    again.add_argument("--work", type=absolute, help="folder for intermediates (default: that of temporary files)")
     command("analyze-participants", "fetch, analyse and drop the images of a share's participants", job)
     command("fetch-images", "fetch the images of a share's participants to the dataset tier", job)
     command("drop-images", "drop the images of a share's participants from the dataset tier", job)

@@ -111,7 +111,7 @@ def read_reference(text: str, where: str) -> Reference:
         else:
             folder = absolute_path(source)
             if not folder.is_dir() or is_plain_folder(folder):
-                raise SettingsError(f"{folder} is no DataLad dataset", where, "correct the path")
+                raise SettingsError(f"{folder} is not a DataLad dataset", where, "correct the path")
             source = str(folder)
         whole = f"datalad:{source}#{found['name']}{found['pin'] or ''}"
         return Reference(whole, "dataset", Path(), source, found["name"], found["digest"])

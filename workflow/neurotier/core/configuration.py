@@ -140,7 +140,7 @@ def check_tools(tool: Facts, compared: list[str]) -> None:
             raise SettingsError(
                 f"{name!r} is not one of {', '.join(tools)}{suggestion(name, tools)}",
                 f"config key {key}",
-                f"give the command of a program of yours in tool.{name}.command",
+                f"for a program of your own, give its command in tool.{name}.command",
             )
     for name in tools:
         if "command" in tool[name]:
@@ -171,7 +171,7 @@ def reason(error: ValidationError) -> str:
     if error.validator == "required":
         return "this key is missing"
     if error.instance is None:
-        return "nothing is given"
+        return "no value is given"
     if error.validator == "minProperties":
         return "nothing is declared; is config/config.yaml in the folder that you start in?"
     if error.validator == "enum":
@@ -182,7 +182,7 @@ def reason(error: ValidationError) -> str:
         return f"{error.instance} was read as a {kind}; put it in quotes"
     if error.validator == "type" and isinstance(error.instance, str):
         if error.instance[:1] in ("{", "["):
-            return f"{error.instance!r} is no YAML; close every brace, bracket and quotation mark"
+            return f"{error.instance!r} is not valid YAML; close every brace, bracket and quotation mark"
         first = next(iter(error.schema.get("properties", ())), "KEY")
         meant = {"object": f"{{{first}: {error.instance}}}", "array": f"[{error.instance}]"}
         if asked := meant.get(str(error.validator_value)):

@@ -187,7 +187,7 @@ def configured(name: str) -> str:
         with open("config/config.yaml") as file:
             path = yaml.safe_load(file)["tiers"][name]["path"]
     except (yaml.YAMLError, ValueError):
-        raise SettingsError("is no YAML", "config/config.yaml", "mend it, or write NAME=FOLDER") from None
+        raise SettingsError("is not valid YAML", "config/config.yaml", "mend it, or write NAME=FOLDER") from None
     except (OSError, LookupError, TypeError):
         what = f"config/config.yaml here has no tier {name!r} with a path"
         raise TierError(what, "--tier", "write NAME=FOLDER") from None

@@ -137,7 +137,7 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
         else:
             gone.append(number)
     if gone:
-        say(f"neurotier: ended {counted(len(gone), 'cluster job')} that an earlier run had left: {' '.join(gone)}")
+        say(f"neurotier: ended {counted(len(gone), 'cluster job')} left by an earlier run: {' '.join(gone)}")
     for number, why in failed.items():
         say(f"neurotier: job {number} of an earlier run could not be ended: {why}; end it, or its work is done twice")
 

@@ -559,7 +559,7 @@ def judged(
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
     if most < possible and not row["failed"]:  # the times of failed participants are not known
         because = f": {row['limited_by']}" if row["limited_by"] else ""
-        problems.append(f"{most} of {possible} jobs at most ran at once{because}")
+        problems.append(f"{most} of {possible} jobs ran at once at most{because}")
     # In a job that was killed before its participants began, nobody has failed, either.
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
         problems += differing(campaign, run, outputs)
@@ -632,7 +632,7 @@ def walk(campaign: Campaign) -> None:
         problem = f"{counted(stopped, 'run')} stopped, in whole or in part, or failed for what may pass"
         raise RunError(problem, "campaign", "start the same command again: no other run is done again")
     invalid = [condition["valid"] for condition in conditions if condition["valid"] != VALID]
-    again = "campaign.repeat_invalid does invalid runs again"
+    again = "set campaign.repeat_invalid to do invalid runs again"
     if invalid and (campaign.settings.campaign.repeat_invalid or len(invalid) == len(planned)):
         problem = f"{len(invalid)} of {counted(len(planned), 'run')} cannot be compared ({invalid[0]})"
         raise RunError(problem, "campaign", f"see {campaign.places.logs}; {again}")

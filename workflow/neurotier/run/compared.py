@@ -172,7 +172,7 @@ def validity(run: Row, everyone: int, kept: int) -> str:
     replaced, the new ones may come from other settings.
 
     >>> validity({"valid": "valid", "participants": 3, "failed": 0}, everyone=60, kept=3)
-    'invalid: 3 of 60 participants only, the others are of other runs'
+    'invalid: 3 of 60 participants only, the others are from other runs'
     >>> validity({"valid": "valid", "participants": 60, "failed": 0}, everyone=60, kept=59)
     'invalid: later runs have replaced the records of 1 participant'
     """
@@ -281,7 +281,7 @@ VALID, INVALID = "valid", "invalid: "
 
 def some_only(done: int, everyone: int) -> str:
     """Why the times of a run that did only some participants mean something else."""
-    return f"{done} of {everyone} participants only, the others are of other runs"
+    return f"{done} of {everyone} participants only, the others are from other runs"
 
 
 def valid_unless(reasons: Iterable[str], before: str = VALID) -> str:

@@ -376,7 +376,7 @@ class Head:
         try:
             counts = self.close(succeeded, stopped_by)
         except (NeurotierError, OSError) as error:
-            say(f"neurotier: the end of the run could not be written: {reason_of(error)}")
+            say(f"neurotier: how the run ended could not be written: {reason_of(error)}")
             return
         places = self.places
         report = places.results / "report.html"

@@ -255,7 +255,7 @@ def remove(damages: list[Damage]) -> None:
 
 def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     """Messages about the damage for the user, a few lines at most."""
-    done = "is made again when it is needed" if removed else "would be made again"
+    done = "will be made again when it is needed" if removed else "would be made again"
     # A file may be damaged in two ways.
     said = (f"{damage.reason}; it {done}" if damage.again else damage.reason for damage in damages)
     lines = [f"neurotier: {line}" for line in dict.fromkeys(said)]

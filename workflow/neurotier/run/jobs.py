@@ -54,7 +54,7 @@ from neurotier.run.participants import selected_in
 
 ADVICE = {
     **dict.fromkeys(FULL, "free some space there"),
-    **dict.fromkeys(DENIED, "see to it that you may read and write there"),
+    **dict.fromkeys(DENIED, "check that you may read and write there"),
 }
 """What to do about an operating system's error."""
 
@@ -284,7 +284,7 @@ def reason_of(error: BaseException) -> str:
     >>> reason_of(OSError(28, "No space left on device", "a.tsv"))
     'a.tsv: No space left on device; free some space there, and start the same command again'
     >>> reason_of(OSError(13, "Permission denied", "a.tsv"))
-    'a.tsv: Permission denied; see to it that you may read and write there, and start the same command again'
+    'a.tsv: Permission denied; check that you may read and write there, and start the same command again'
     >>> reason_of(RuntimeError("FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55")).partition(": ")[2]
     'could not be read: FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55; start the same ...'
     >>> reason_of(RuntimeError("failed to load glyph")).partition(": ")[2].partition(";")[0]

@@ -82,7 +82,7 @@ def require_all(places: Places, names: Collection[str]) -> int:
     """
     left = [name for name in names if not places.record(name).exists()]
     if left:
-        fix = "see the report, and start the same command again when that is mended"
+        fix = "see the report, mend the cause, and start the same command again"
         raise ToolError(f"{len(left)} of {counted(len(names), 'participant')} failed", first_of(left), fix)
     return len(names)
 

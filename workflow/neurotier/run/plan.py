@@ -118,7 +118,7 @@ class Plan(Needs):
         if self.elsewhere and self.most_mb is not None:
             needed_mb, name = max((self.of(name).mem_mb + self.own_mb(), name) for name in self.members(share))
             if needed_mb > self.most_mb:
-                problem = f"needs a job of {needed_mb:,} MB of memory, and none is given more than {self.most_mb:,} MB"
+                problem = f"needs a job of {needed_mb:,} MB of memory, and jobs get at most {self.most_mb:,} MB"
                 fix = "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile"
                 raise SettingsError(problem, name, fix)
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []

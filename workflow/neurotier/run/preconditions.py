@@ -232,7 +232,7 @@ def check_filter_file(text: str | None) -> None:
         with blaming(where, SettingsError):
             filters = json.loads(read_named(path, FILTER_BYTES, "a filter file"))
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"is no JSON: {error}", where, "correct it") from None
+        raise SettingsError(f"is not valid JSON: {error}", where, "correct it") from None
     if not isinstance(filters, dict):
         fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
         raise SettingsError("holds no filters", where, fix)

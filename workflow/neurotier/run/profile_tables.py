@@ -264,7 +264,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
     >>> validity({"ended_s": 1.0}, failed=2, not_run=0, done=1, everyone=3, running=False)
     'invalid: 2 participants failed'
     >>> validity({"ended_s": 1.0}, failed=0, not_run=0, done=1, everyone=3, running=False)
-    'invalid: 1 of 3 participants only, the others are of other runs'
+    'invalid: 1 of 3 participants only, the others are from other runs'
     """
     taken = facts.get("others_cpu_share") or 0.0
     reasons = {
@@ -274,7 +274,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
         f"{counted(failed, 'participant')} failed": failed,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
         some_only(done, everyone): done + failed + not_run < everyone,
-        "participants were stopped meanwhile, and continued": facts.get("paused"),
+        "participants were suspended and resumed during the run": facts.get("paused"),
         "the machine swapped": facts.get("swap_out_bytes", 0) > 0,
         f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time": taken
         and taken > facts["settings"]["validity"]["others_cpu_share"],

@@ -70,7 +70,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
         If no run has begun there, or ``every_s`` is not a valid time.
     """
     if not 0 < every_s <= TIMEOUT_MAX:
-        raise SettingsError("is no time", f"--every {every_s:g}", "give 1, for example")
+        raise SettingsError("is not a time", f"--every {every_s:g}", "give 1, for example")
     shown = 0
     try:
         while True:
