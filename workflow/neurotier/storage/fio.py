@@ -103,8 +103,8 @@ class FioJob:
     end_fsync: bool = False
     fresh: bool = False
     files: str = "data"
-    options: tuple[tuple[str, str], ...] = ()
-    each: tuple[tuple[tuple[str, str], ...], ...] = ()
+    options: dict[str, str] = field(default_factory=dict, hash=False)
+    each: Sequence[Mapping[str, str]] = ()
 
     def command(self) -> list[str]:
         """The command line, to be run in the folder of the files."""
@@ -124,12 +124,12 @@ class FioJob:
         }
         if self.runtime_s is not None:
             options |= {"runtime": f"{max(1, round(1000 * self.runtime_s))}ms", "time_based": int(self.repeat)}
-        options |= dict(self.options)
-        words = ["fio", "--output-format=json", "--eta=never", "--disk_util=0"]
+        options |= self.options
+        words = ["fio", "--output-format=json", "--eta=never", "--disk_util=0", "--exitall_on_error=1"]
         words += ["--group_reporting=1"] * (not self.each)
-        words += ["--exitall_on_error=1", *(f"--{name}={value}" for name, value in options.items())]
+        words += [f"--{name}={value}" for name, value in options.items()]
         for place, own in enumerate(self.each):
-            words += [f"--name={self.name}.{place}", *(f"--{name}={value}" for name, value in own)]
+            words += [f"--name={self.name}.{place}", *(f"--{name}={value}" for name, value in own.items())]
         return words
 
 

@@ -99,7 +99,7 @@ LAID_OUT = ("mmap", "libpmem")
 """Engines whose files fio writes once beforehand, since what is mapped must exist."""
 
 FILES = "daq"
-VERIFIED = (("verify", "crc32c"), ("verify_pattern", "0x6e65"), ("verify_state_save", "0"))
+VERIFIED = {"verify": "crc32c", "verify_pattern": "0x6e65", "verify_state_save": "0"}
 """A fixed pattern: making random data would take longer than writing it to a fast tier."""
 
 
@@ -182,10 +182,10 @@ def flushes(engine: str, in_memory: bool) -> bool:
 
 def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
     """The writers, distributed over the folders."""
-    options = [*VERIFIED, ("do_verify", "0"), ("rate", str(point.rate_bytes_per_s))]
+    options = VERIFIED | {"do_verify": "0", "rate": str(point.rate_bytes_per_s)}
     if flushes(point.engine, in_memory):
         records = round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)
-        options += [("fdatasync", str(max(1, records)))]
+        options["fdatasync"] = str(max(1, records))
     return FioJob(
         name=f"{point.writers} writers",
         pattern="write",
@@ -196,26 +196,25 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
         end_fsync=True,
         fresh=True,
         files=FILES,
-        options=tuple(options),
-        each=tuple(tuple(place_of(writer, folders)) for writer in range(point.writers)),
+        options=options,
+        each=[place_of(writer, folders) for writer in range(point.writers)],
     )
 
 
 def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> FioJob:
     """The check of what each writer has written, bytes."""
-    each: list[tuple[tuple[str, str], ...]] = []
-    for writer, size_bytes in enumerate(written):
-        if not size_bytes:  # seeds depend on a job's position, so there must be one here, too
-            each.append((("ioengine", "null"), ("verify", "0"), ("size", str(point.record_bytes))))
-            continue
-        each.append((*place_of(writer, folders), ("size", str(size_bytes))))
+    # seeds go by the place of a job, so one stands there all the same
+    nothing = {"ioengine": "null", "verify": "0", "size": str(point.record_bytes)}
     return FioJob(
         name="check",
         pattern="read",
         block_bytes=point.record_bytes,
         file_bytes=point.file_bytes,
-        options=(*VERIFIED, ("verify_fatal", "1")),
-        each=tuple(each),
+        options=VERIFIED | {"verify_fatal": "1"},
+        each=[
+            place_of(writer, folders) | {"size": str(size_bytes)} if size_bytes else nothing
+            for writer, size_bytes in enumerate(written)
+        ],
     )
 
 
@@ -224,11 +223,11 @@ def file_of(writer: int, folders: Sequence[Path]) -> Path:
     return folders[writer % len(folders)] / f"{FILES}.{writer}"
 
 
-def place_of(writer: int, folders: Sequence[Path]) -> list[tuple[str, str]]:
+def place_of(writer: int, folders: Sequence[Path]) -> dict[str, str]:
     """A writer's file as options of fio, to which a colon is a separator; a single folder is where fio runs."""
     file = file_of(writer, folders)
-    own = [("directory", str(file.parent).replace(":", "\\:"))] if len(folders) > 1 else []
-    return [*own, ("filename", file.name)]
+    own = {"directory": str(file.parent).replace(":", "\\:")} if len(folders) > 1 else {}
+    return own | {"filename": file.name}
 
 
 class Daq(Workload[Point]):
@@ -314,13 +313,12 @@ class Daq(Workload[Point]):
             raise ToolError(f"{lost} cannot be read again", f"{point.writers} writers on {point.over}")
         flushed = flushes(point.engine, in_memory)
         curve = curve if flushed or in_memory else []  # the content of a mapped file may not be on the device yet
-        facts = {
+        return cells(done, curve) | {
             "flushed": WHILE if flushed else "in memory" if in_memory else "at the end",
             "records_checked": checked,
             "read_bytes": sum(written),
             "curve": curve,
         }
-        return cells(done, curve) | facts
 
     def tables(self, rows: Rows) -> dict[str, Rows]:
         """The points, and their backlogs over time."""

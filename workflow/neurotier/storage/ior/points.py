@@ -119,11 +119,11 @@ def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), wh
     """
     shift, each = int(pattern == "read" and whose == own), []
     for process in range(point.processes):
-        options = [("filename", node_file(whose, (process + shift) % point.processes))]
+        options = {"filename": node_file(whose, (process + shift) % point.processes)}
         if numa:
             node = numa[process % len(numa)]
-            options += [("numa_cpu_nodes", str(node)), ("numa_mem_policy", f"bind:{node}")]
-        each.append(tuple(options))
+            options |= {"numa_cpu_nodes": str(node), "numa_mem_policy": f"bind:{node}"}
+        each.append(options)
     return FioJob(
         name=pattern,
         pattern=pattern,
@@ -132,7 +132,7 @@ def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), wh
         way=way,
         end_fsync=pattern == "write",
         files=FILES,
-        each=tuple(each),
+        each=each,
     )
 
 
@@ -170,13 +170,13 @@ def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0)
         If the tier fills up.
     """
     with tempfile.TemporaryDirectory(prefix="neurotier-ior-") as folder:
-        logs = (
-            ("write_lat_log", f"{folder}/{job.name}"),
-            ("log_unix_epoch", "1"),
-            ("disable_clat", "1"),  # otherwise there would be three logs
-            ("disable_slat", "1"),
-        )
-        done, spans = workspace.run(replace(job, options=(*job.options, *logs)), limit_s), []
+        logs = {
+            "write_lat_log": f"{folder}/{job.name}",
+            "log_unix_epoch": "1",
+            "disable_clat": "1",  # otherwise there would be three logs
+            "disable_slat": "1",
+        }
+        done, spans = workspace.run(replace(job, options=job.options | logs), limit_s), []
         for process, flow in enumerate(done.writes if job.name == "write" else done.reads):
             start_s = first_request_s(Path(folder, f"{job.name}_lat.{process + 1}.log"))
             times = {"start_s": start_s, "end_s": start_s + flow.runtime_s}

@@ -53,7 +53,7 @@ def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
     """One stream, as with ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
     read = Measurement("read", "read", BLOCK_BYTES, file_bytes, files="one", part="one_stream")
     write = replace(read, name="write", pattern="write", end_fsync=True, fresh=True)
-    cached = [] if is_in_memory(kind) else [replace(read, name="cached_read", options=(("invalidate", "0"),))]
+    cached = [] if is_in_memory(kind) else [replace(read, name="cached_read", options={"invalidate": "0"})]
     return [write, read, *cached]
 
 
@@ -73,7 +73,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
         files="one",
         part="small",
     )
-    flushed = () if access.direct or is_in_memory(kind) else (("sync", "1"),)
+    flushed = {} if access.direct or is_in_memory(kind) else {"sync": "1"}
     both = read, replace(read, name="random_write", pattern="randwrite", options=flushed)
     depths = (1, DEEP) if access.queues else (1,)
     return [replace(each, queue_depth=depth) for each in both for depth in depths]
@@ -104,7 +104,7 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
     ]
     if not is_in_memory(kind):
         again = replace(buffered, name="cached_read", pattern="read", runtime_s=slice_s, repeat=True)
-        cached = replace(again, options=(("pre_read", "1"),))
+        cached = replace(again, options={"pre_read": "1"})
         measurements += [cached, replace(buffered, name="buffered_write", fresh=True)]
     return measurements
 

@@ -125,7 +125,7 @@ def job_of(point: Point, way: Access) -> FioJob:
         repeat=True,
         end_fsync=point.pattern not in ("read", "randread") and not way.direct,
         files=point.set_name,
-        options=(("refill_buffers", "1"), ("norandommap", "1"), ("randrepeat", "0")),
+        options={"refill_buffers": "1", "norandommap": "1", "randrepeat": "0"},
     )
 
 
