@@ -126,7 +126,8 @@ def speeds(data):
 
 '''
 PAGE = """
-from neurotier.pages.sweep import Figure, Page, Verdict, speeds
+from neurotier.pages.kit.page import Page
+from neurotier.pages.sweep import Figure, Verdict, speeds
 
 verdicts = lambda data: [Verdict("All is well")]
 figures = [Figure("Speeds", speeds)]
@@ -141,7 +142,7 @@ def test_a_figure_is_a_function_and_its_name_and_a_page_a_file_and_its_name() ->
         (pages / "added.py").write_text(PAGE)
         for file, old, new in (
             ("__init__.py", "PAGES = (", 'PAGES = ("added", '),
-            ("sweep.py", "PAGE = Page(", f"{FIGURE}PAGE = Page("),
+            ("sweep.py", "PAGE = workload_page(", f"{FIGURE}PAGE = workload_page("),
             ("sweep.py", "    parts=(", '    parts=(Figure("Speeds", speeds), '),
         ):
             (pages / file).write_text((pages / file).read_text().replace(old, new))

@@ -7,11 +7,11 @@ from operator import itemgetter
 from neurotier.core.quantities import counted, percent, rate, seconds, size
 from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
-from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Section, Verdict
+from neurotier.pages.kit.workloads import published_numbers, workload_page
 from neurotier.storage.daq.holding import answer, line_name, lines, most_held
 from neurotier.storage.published import DAQ
-from neurotier.storage.workload.records import measured_rows
+from neurotier.storage.spread import measured_rows
 
 
 def verdicts(data: Data) -> list[Verdict]:
@@ -108,24 +108,22 @@ def throughput(data: Data) -> Chart:
 
 def points(data: Data) -> Section:
     """Every point that was measured."""
-    return Section(
-        "Points",
-        f"Buffer: for {seconds(data.settings.daq.target_s)}. Latency: of a record.",
-        sorted(measured_rows(data["daq"]), key=itemgetter("over", "engine", "writers", "repetition")),
-        columns=(
-            *("over", "engine", "writers", "input_bytes_per_s", "throughput_bytes_per_s", "late_writers"),
-            *("buffer_bytes", "records_checked", "latency_p99_s", "latency_p999_s", "latency_max_s", "cpu_s_per_gb"),
-        ),
+    rows = sorted(measured_rows(data["daq"]), key=itemgetter("over", "engine", "writers", "repetition"))
+    text = f"Buffer: for {seconds(data.settings.daq.target_s)}. Latency: of a record."
+    columns = (
+        "over engine writers input_bytes_per_s throughput_bytes_per_s late_writers buffer_bytes records_checked"
+        " latency_p99_s latency_p999_s latency_max_s cpu_s_per_gb"
     )
+    return Section("Points", text, rows, columns.split())
 
 
-PAGE = Page(
-    name="daq",
+PAGE = workload_page(
+    "daq",
+    " with fio; every record was read again and checked",
     title="Writers at a fixed rate",
     caption="Writers at a fixed rate on one page: how many of them each tier holds, what all of them write together,"
     " and how large a memory buffer the others would need, beside the numbers of the DUNE paper.",
-    under=measured_of("daq", " with fio; every record was read again and checked"),
-    tables={"daq": "daq/daq.tsv", "backlog": "daq/backlog.tsv"},
+    tables=["backlog"],
     verdicts=verdicts,
     parts=(
         Figure("What each writer holds", held),
@@ -137,12 +135,8 @@ PAGE = Page(
             f"{DAQ[0].source}. Devices and machine are not these: ten writers at 1 GB/s for 100 s, 6 or 12 modules of"
             " persistent memory.",
         ),
-        tiers("daq"),
-        unmeasured("daq"),
-        method(
-            "Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its"
-            " rate if it reached all but daq.tolerance of it, and the data of one flush, by the time when everything"
-            " was flushed. Every record is read again and checked."
-        ),
     ),
+    method="Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its"
+    " rate if it reached all but daq.tolerance of it, and the data of one flush, by the time when everything was"
+    " flushed. Every record is read again and checked.",
 )

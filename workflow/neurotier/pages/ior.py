@@ -8,21 +8,30 @@ from neurotier.core.quantities import counted
 from neurotier.core.tables import Rows
 from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.lines import Lines, measured, published
-from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
-from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
-from neurotier.storage.ior import scaling
-from neurotier.storage.ior.medians import READ, WRITE, Line, lines, verdict
+from neurotier.pages.kit.page import OPEN, Data, Figure, Verdict
+from neurotier.pages.kit.workloads import published_numbers, workload_page
+from neurotier.storage.ior.medians import (
+    READ,
+    WRITE,
+    Line,
+    at_once_text,
+    curves,
+    late_text,
+    lines,
+    nodes_verdict,
+    verdict,
+)
 from neurotier.storage.published import IOR_LIST, IOR_NODE, IOR_NODES, PublishedNumber
-from neurotier.storage.workload.records import measured_rows
+from neurotier.storage.spread import measured_rows
 
 
 def verdicts(data: Data) -> list[Verdict]:
     """With how many nodes and processes each tier is fastest, and what is to be known of the files' size."""
     rows = data["ior"]
-    scaled = scaling.curves(rows)
-    said = [scaling.verdict(name, each) for name, each in scaled.items()]
+    scaled = curves(rows)
+    said = [nodes_verdict(name, each) for name, each in scaled.items()]
     said += [verdict(name, line) for name, line in lines(rows).items() if name not in scaled]
-    found = [Verdict(text) for text in (*said, *scaling.at_once_text(rows), *scaling.late_text(rows))]
+    found = [Verdict(text) for text in (*said, *at_once_text(rows), *late_text(rows))]
     if not found and measured_rows(rows):
         return [Verdict("Only benchmarks at once were measured, and none alone to set beside them", OPEN)]
     return found
@@ -59,30 +68,29 @@ def nodes(data: Data) -> Chart:
     """The same of several nodes, which begin at one instant, by their number; a line for each number of processes per
     node. As Figures 3 and 4 of the page on the NEXTGenIO prototype.
     """
-    found, titles = scaling.curves(data["ior"]), {WRITE: "Write, flushed", READ: "Read back"}
+    found, titles = curves(data["ior"]), {WRITE: "Write, flushed", READ: "Read back"}
     if not found:
         return Chart("No point was measured of one benchmark on several nodes")
-    each = {
+    named = {
         f"{name}, {counted(processes, 'process')} each": curve
-        for name, curves in found.items()
-        for processes, curve in curves.items()
+        for name, by_processes in found.items()
+        for processes, curve in by_processes.items()
     }
     return Lines(
-        "; ".join(scaling.verdict(name, curves) for name, curves in found.items()),
-        lines_of(each, titles, IOR_NODES),
+        "; ".join(nodes_verdict(name, each) for name, each in found.items()),
+        lines_of(named, titles, IOR_NODES),
         "Medians over repetitions, whiskers: their range; logarithmic axes. Stars: the NEXTGenIO prototype with 48"
         " (Figure 3) and 24 processes per node (Figure 4).",
         panels=dict.fromkeys(titles.values(), "Nodes at once"),
     )
 
 
-PAGE = Page(
-    name="ior",
+PAGE = workload_page(
+    "ior",
+    "",
     title="A file per process, written and read back",
     caption="A file per process on one page: what all processes write and read back together, by their number, and what"
     " is published of a node of the NEXTGenIO prototype.",
-    under=measured_of("ior"),
-    tables={"ior": "ior/ior.tsv"},
     verdicts=verdicts,
     parts=(
         Figure("All processes together", bandwidth),
@@ -92,11 +100,7 @@ PAGE = Page(
             f"{IOR_LIST[0].source}. Its nodes had two sockets with 24 cores each and 3 TB of persistent memory, and its"
             " IOR was changed so that processes stay on the socket of their memory.",
         ),
-        tiers("ior"),
-        unmeasured("ior"),
-        method(
-            "All processes write a file each at the same time, until it is on the device; then each reads the file of"
-            " its neighbour. Bandwidths are all bytes over the time from the first start to the last end."
-        ),
     ),
+    method="All processes write a file each at the same time, until it is on the device; then each reads the file of"
+    " its neighbour. Bandwidths are all bytes over the time from the first start to the last end.",
 )

@@ -11,7 +11,6 @@ from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
 from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict
-from neurotier.pages.kit.workloads import method
 from neurotier.storage.fio import access_text
 from neurotier.storage.table_one import TABLE_ONE, nearest
 
@@ -68,16 +67,21 @@ def one_stream(data: Data) -> Chart:
     for row in rows:
         speeds.setdefault(row["tier"], {})[row["pattern"]] = row[BANDWIDTH[0]]
         memory = row["pattern"] == "cached_read" or is_in_memory(row["kind"])
-        about = {"lane": f"{row['tier']}{', from the page cache' * (row['pattern'] == 'cached_read')}"}
-        about |= {"panel": "Write" if row["pattern"] == "write" else "Read", "from": "memory" if memory else "device"}
-        bars.append(about | {name: row[name] for name in BANDWIDTH})
+        bars.append(
+            {
+                "lane": f"{row['tier']}{', from the page cache' * (row['pattern'] == 'cached_read')}",
+                "panel": "Write" if row["pattern"] == "write" else "Read",
+                "from": "memory" if memory else "device",
+                **{name: row[name] for name in BANDWIDTH},
+            }
+        )
     for tier, own in speeds.items():
         said = f"{tier} ({rate(own['read'])} read, {rate(own['write'])} written)"
-        like.setdefault(nearest(own["read"], own["write"]).name, []).append(said)
-    for device in TABLE_ONE:
-        for way in ("read", "write"):
-            about = {"lane": f"published {device.name}", "panel": way.capitalize(), "from": "Table I"}
-            bars.append(about | dict.fromkeys(BANDWIDTH, getattr(device, f"{way}_bytes_per_s")))
+        like.setdefault(nearest(own["read"], own["write"]), []).append(said)
+    for device, both in TABLE_ONE.items():
+        for way, speed in zip(("Read", "Write"), both, strict=True):
+            about = {"lane": f"published {device}", "panel": way, "from": "Table I"}
+            bars.append(about | dict.fromkeys(BANDWIDTH, speed))
     clauses = [
         f"{' and '.join(tiers)} {'is' if len(tiers) == 1 else 'are'} nearest to the published {name}"
         for name, tiers in like.items()
@@ -179,9 +183,10 @@ PAGE = Page(
         Figure("Streams at once", concurrency),
         where,
         small,
-        method(
+        Section(
+            "How it is measured",
             "By fio, and small files by neurotier itself, once in each repetition, on files below each tier's path that"
-            " are gone now. A cold read begins after fio has evicted its files from the page cache."
+            " are gone now. A cold read begins after fio has evicted its files from the page cache.",
         ),
     ),
 )

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from neurotier.core.quantities import counted, percent, size, three_digits
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.lines import Lines, measured
-from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Verdict
-from neurotier.pages.kit.workloads import measured_of, method, published_numbers, tiers, unmeasured
+from neurotier.pages.kit.page import OPEN, Data, Figure, Verdict
+from neurotier.pages.kit.workloads import published_numbers, workload_page
 from neurotier.storage.published import STAGING
+from neurotier.storage.spread import measured_rows
 from neurotier.storage.staging.curves import (
     COUNTS,
     Curve,
@@ -24,7 +25,6 @@ from neurotier.storage.staging.curves import (
     synchronising,
 )
 from neurotier.storage.staging.exchange import STEP
-from neurotier.storage.workload.records import measured_rows
 
 CLIENT = "client"
 MATTERS = 1.1
@@ -84,19 +84,16 @@ def page_cache(rows: Iterable[Row]) -> str:
             "Whether the page cache hides reading needs the same points on a tier of memory (tmpfs) and on another one"
         )
     clauses = []
-    for verdict, some in (
-        ("is hidden by the page cache", [one for one in found if is_hidden(one)]),
-        ("is not hidden by the page cache", [one for one in found if not is_hidden(one)]),
-    ):
-        if some:
-            known = [one.device_share for one in some if one.device_share is not None]
-            device = f"{between(map(percent, sorted(known)))} of the bytes came from the device, and " if known else ""
-            reads = between(map(three_digits, sorted(one.read_ratio for one in some)))
-            writes = between(map(three_digits, sorted(one.write_ratio for one in some)))
-            clauses.append(
-                f"reading {verdict} for {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it"
-                f" takes {reads} times as long as in memory, while writing takes {writes} times as long"
-            )
+    for verdict, some in sorted(gathered(("is" if is_hidden(one) else "is not", one) for one in found).items()):
+        known = [one.device_share for one in some if one.device_share is not None]
+        device = f"{between(map(percent, sorted(known)))} of the bytes came from the device, and " if known else ""
+        reads = between(map(three_digits, sorted(one.read_ratio for one in some)))
+        writes = between(map(three_digits, sorted(one.write_ratio for one in some)))
+        clauses.append(
+            f"reading {verdict} hidden by the page cache for"
+            f" {', '.join(place_text(one.tier, one.engine) for one in some)}: {device}it takes {reads} times as long as"
+            f" in memory, while writing takes {writes} times as long"
+        )
     text = "; ".join(clauses)
     return text[0].upper() + text[1:]
 
@@ -161,7 +158,7 @@ def response_times(data: Data, axes: Mapping[str, str], note: str, per: str | No
     if not table:
         return Chart(says)
     panels = {titles[way]: axis.capitalize() for way, axis in axes.items()}
-    note = f"{note} Both axes are logarithmic."
+    note += " Both axes are logarithmic."
     return Lines(says, table, note, panels=panels, label="Response time of a step", unit="s")
 
 
@@ -169,19 +166,21 @@ def servers(data: Data) -> Chart:
     """Response time of a time step against the number of servers, writing and reading; a line per engine and tier, with
     the numbers of the others in the TSV; medians, bars from least to greatest. As Figure 6 of the Optane report.
     """
-    note = (
+    return response_times(
+        data,
+        SERVERS,
         "In the report (page 5, Figure 6) more servers on one node were faster; its response times are in its picture"
-        " alone."
+        " alone.",
     )
-    return response_times(data, SERVERS, note)
 
 
 def strong_scaling(data: Data) -> Chart:
     """The data of a step stay the same: response time of reads against readers, and of writes against writers; a line
     per engine and tier; medians, bars from least to greatest. As Figure 7 of the Optane report.
     """
-    note = "The report (page 6, Figure 7) has 1 to 64 of these with 64 of the others and 4 servers."
-    return response_times(data, CLIENTS, note, STEP)
+    return response_times(
+        data, CLIENTS, "The report (page 6, Figure 7) has 1 to 64 of these with 64 of the others and 4 servers.", STEP
+    )
 
 
 def weak_scaling(data: Data) -> Chart:
@@ -189,21 +188,22 @@ def weak_scaling(data: Data) -> Chart:
     least to greatest. As Figure 8 of the Optane report, of which the text states no times.
     """
     client_bytes = min(number.value for number in STAGING if number.quantity == "client_bytes")
-    note = (
+    return response_times(
+        data,
+        CLIENTS,
         f"The report (page 6, Figure 8) has 8 MB ({size(client_bytes)}) for each of 1 to 64,"
-        " and response times that grow with their number; the times themselves are in its picture alone."
+        " and response times that grow with their number; the times themselves are in its picture alone.",
+        CLIENT,
     )
-    return response_times(data, CLIENTS, note, CLIENT)
 
 
-PAGE = Page(
-    name="staging",
+PAGE = workload_page(
+    "staging",
+    "; every piece that was read had the checksum of its writer",
     title="Data staging",
     caption="The staging on one page: whether servers help, whether the page cache hides reading, where synchronising"
     " costs more than it brings; response times with published numbers beside. The page shows what a tier is worth"
     " below a staging service.",
-    under=measured_of("staging", "; every piece that was read had the checksum of its writer"),
-    tables={"staging": "staging/staging.tsv"},
     verdicts=verdicts,
     parts=(
         Figure("Servers", servers),
@@ -218,14 +218,8 @@ PAGE = Page(
             " on SSDs as from DRAM, since mapped files are read from memory; and that with more than 8 to 16 readers"
             " synchronising costs more than it brings.",
         ),
-        tiers(
-            "staging",
-            "Of adios2-sst, the tier holds nothing: data go from the writers' memory to the readers'.",
-        ),
-        unmeasured("staging"),
-        method(
-            "In every time step all writers write, and when all have, all readers read. The response time of a step is"
-            " from the first one's begin to the last one's end."
-        ),
     ),
+    note="Of adios2-sst, the tier holds nothing: data go from the writers' memory to the readers'.",
+    method="In every time step all writers write, and when all have, all readers read. The response time of a step is"
+    " from the first one's begin to the last one's end.",
 )

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from neurotier.core.quantities import percent, rate
-from neurotier.core.tables import Row, Rows
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lines import Lines, measured
-from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Page, Verdict
-from neurotier.pages.kit.workloads import measured_of, method, tiers, unmeasured
+from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Verdict
+from neurotier.pages.kit.workloads import workload_page
 from neurotier.storage.fio import access_text
 from neurotier.storage.sweep.medians import (
     PATTERNS,
@@ -43,17 +43,16 @@ def parts(settings: Any) -> dict[str, str]:
     return {f"{tier}_{name}": f"{tier}, set {name}" for tier, name in sets}
 
 
-def rows_of(data: Data, part: str) -> Rows:
-    """The points of a set on a tier."""
-    return [row for row in data["sweep"] if f"{row['tier']}_{row['set']}" == part]
+def sets_of(data: Data) -> dict[str, Rows]:
+    """The points of every set on every tier, by the names of :func:`parts`."""
+    return gathered((f"{row['tier']}_{row['set']}", row) for row in data["sweep"])
 
 
 def fastest_text(rows: Sequence[Row]) -> str:
     """Where the bandwidths of one tier and set are highest."""
     spots, clauses = medians(rows), []
     for patterns, verb, _ in KINDS:
-        spot = best(spots, patterns)
-        if spot is not None:
+        if spot := best(spots, patterns):
             reached = rate(spots[spot].bandwidth.median)
             clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
     return f"{rows[0]['tier']}: {'; '.join(clauses)}" if clauses else f"{NOTHING} on {rows[0]['tier']}"
@@ -61,25 +60,22 @@ def fastest_text(rows: Sequence[Row]) -> str:
 
 def verdicts(data: Data) -> list[Verdict]:
     """Where each tier is fastest in each set."""
-    sets = dict.fromkeys(f"{row['tier']}_{row['set']}" for row in data["sweep"])
-    found = [rows_of(data, part) for part in sets]
-    return [Verdict(fastest_text(rows), GOOD if medians(rows) else BAD, f"Set {rows[0]['set']}") for rows in found]
+    return [
+        Verdict(fastest_text(rows), GOOD if medians(rows) else BAD, f"Set {rows[0]['set']}")
+        for rows in sets_of(data).values()
+    ]
 
 
 def lines(data: Data, part: str) -> Chart:
     """A panel per pattern and queue depth, a line per number of processes. As Figures 2 and 5 of the DUNE paper, and
     the numbers of Figures 2 to 5 of the Optane report.
     """
-    spots = medians(rows_of(data, part))
+    spots = medians(sets_of(data).get(part, ()))
     if not spots:
         return Chart(NOTHING)
     most = max(spots, key=lambda spot: spots[spot].requests.median)
     says = f"{most.tier}: at most {requests_text(spots[most].requests.median)} ({setting_text(most)})"
-    needed = [
-        f"{block_text(block)} {verb}"
-        for patterns, _, verb in KINDS
-        if (block := large_enough(spots, patterns)) is not None
-    ]
+    needed = [f"{block_text(block)} {verb}" for patterns, _, verb in KINDS if (block := large_enough(spots, patterns))]
     if len({spot.block_bytes for spot in spots}) > 1:
         says += f"; {percent(NEAR)} of the highest bandwidth takes blocks of {' and '.join(needed)}"
     table = [
@@ -109,21 +105,14 @@ def large_enough(spots: dict[Spot, Measured], patterns: Sequence[str]) -> int | 
     return min((block for block, reached in known if reached >= NEAR * most), default=None)
 
 
-PAGE = Page(
-    name="sweep",
+PAGE = workload_page(
+    "sweep",
+    " with fio",
     title="Storage sweep",
     caption="The sweep on one page: where each tier is fastest, bandwidth by block size and processes, what was"
     " not measured and why. The page shows which requests suit a tier.",
-    under=measured_of("sweep", " with fio"),
-    tables={"sweep": "sweep/sweep.tsv"},
     verdicts=verdicts,
-    parts=(
-        Figure("Bandwidth by block size", lines, parts),
-        tiers("sweep"),
-        unmeasured("sweep"),
-        method(
-            "Each process works on a file of its own; bandwidths are those of all processes together. Direct: past the"
-            " page cache; buffered: through it, and writes until they are on the device."
-        ),
-    ),
+    parts=(Figure("Bandwidth by block size", lines, parts),),
+    method="Each process works on a file of its own; bandwidths are those of all processes together. Direct: past the"
+    " page cache; buffered: through it, and writes until they are on the device.",
 )

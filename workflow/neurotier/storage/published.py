@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -12,8 +12,7 @@ from neurotier.core.quantities import number, rate, size
 GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 
-@dataclass(frozen=True)
-class PublishedNumber:
+class PublishedNumber(NamedTuple):
     """A number that a paper states.
 
     Attributes
@@ -71,8 +70,7 @@ def stated(section: str) -> list[PublishedNumber]:
 DAQ, IOR_NODES, IOR_LIST, STAGING = map(stated, ("daq", "ior_nodes", "ior_list", "staging"))
 
 IOR_NODE = [
-    replace(
-        total,
+    total._replace(
         value=total.value / (total.at or 1),
         at=processes,
         open_points=f"{total.open_points}; divided by {total.at:.0f} here.",

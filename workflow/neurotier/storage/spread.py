@@ -1,16 +1,23 @@
-"""The spread of a measure over repetitions: its median and its range."""
+"""Which points were measured, and the spread of a measure over repetitions: its median and its range."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, Rows
+
+MEASURED = "measured"
+"""Status of a point that was; else it says why it was not."""
 
 
-@dataclass(frozen=True)
-class Spread:
+def measured_rows(rows: Iterable[Row]) -> Rows:
+    """Rows of points that were measured."""
+    return [row for row in rows if row["status"] == MEASURED]
+
+
+class Spread(NamedTuple):
     """Median and range over repetitions."""
 
     values: tuple[float, ...]

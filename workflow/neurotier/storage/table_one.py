@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from neurotier.storage.published import GIVEN
 
@@ -23,39 +22,20 @@ def bytes_per_s(printed_mb_s: float) -> float:
     return 1e9 * printed_mb_s / MB_PER_GB if printed_mb_s >= MB_PER_GB else 1e6 * printed_mb_s
 
 
-@dataclass(frozen=True)
-class PublishedDevice:
-    """A row of that table.
-
-    Attributes
-    ----------
-    name
-        ``Optane`` is its persistent memory, ``SSD`` its local disk, ``Isilon`` its shared storage on NFS.
-    read_bytes_per_s, write_bytes_per_s
-        Bandwidths.
-    """
-
-    name: str
-    read_bytes_per_s: float
-    write_bytes_per_s: float
+TABLE_ONE = {name.removeprefix("local "): tuple(map(bytes_per_s, both)) for name, both in PUBLISHED_MB_S.items()}
+"""Read and write bandwidth of each device, bytes/s, in the order of that table: ``Optane`` is its persistent memory,
+``SSD`` its local disk, ``Isilon`` its shared storage on NFS."""
 
 
-TABLE_ONE = tuple(
-    PublishedDevice(name.removeprefix("local "), bytes_per_s(read_mb_s), bytes_per_s(write_mb_s))
-    for name, (read_mb_s, write_mb_s) in PUBLISHED_MB_S.items()
-)
-"""In the order of that table."""
-
-
-def nearest(read_bytes_per_s: float, write_bytes_per_s: float) -> PublishedDevice:
+def nearest(read_bytes_per_s: float, write_bytes_per_s: float) -> str:
     """The published device whose bandwidths are nearest, by ratio.
 
-    >>> nearest(4e9, 2e9).name, nearest(20e6, 20e6).name
+    >>> nearest(4e9, 2e9), nearest(20e6, 20e6)
     ('Optane', 'Isilon')
     """
 
-    def distance(device: PublishedDevice) -> float:
-        read, write = device.read_bytes_per_s / read_bytes_per_s, device.write_bytes_per_s / write_bytes_per_s
-        return abs(math.log(read)) + abs(math.log(write))
+    def distance(device: str) -> float:
+        read, write = TABLE_ONE[device]
+        return abs(math.log(read / read_bytes_per_s)) + abs(math.log(write / write_bytes_per_s))
 
     return min(TABLE_ONE, key=distance)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.files import remove_whatever
@@ -27,8 +27,7 @@ def patience_s(moved_bytes: int) -> float:
     return STUCK_S + moved_bytes / SLOWEST_BYTES_PER_S
 
 
-@dataclass(frozen=True)
-class Workspace:
+class Workspace(NamedTuple):
     """A folder of a target's own on one tier.
 
     Attributes

@@ -3,60 +3,84 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from neurotier.core.quantities import counted
-from neurotier.core.tables import gathered
-from neurotier.pages.kit.page import Data, Section
+from neurotier.core.tables import Rows, gathered
+from neurotier.pages.kit.page import Page, Part, Section
 from neurotier.storage.published import PublishedNumber
-from neurotier.storage.workload.records import MEASURED, measured_rows
+from neurotier.storage.spread import MEASURED, measured_rows
 
 MOVED = ("read_bytes", "write_bytes")
 VERSIONS = ("fio_version", "ior_version", "engine_version")
 """Columns that name the measuring program's version."""
 
 
-def measured_of(table: str, what: str = "") -> Callable[[Data], str]:
-    """The line below the title: how many points were measured, and ``what`` else there is to say."""
+def workload_page(
+    name: str,
+    measured: str,
+    parts: Sequence[Part],
+    method: str,
+    tables: Sequence[str] = (),
+    note: str = "",
+    **about: Any,
+) -> Page:
+    """The page of a workload, whose table has its name.
 
-    def text(data: Data) -> str:
-        count = len(measured_rows(data[table]))
-        return f"{count:,} of {counted(len(data[table]), 'point')} measured{what if count else ''}"
+    Parameters
+    ----------
+    measured
+        What there is to say of the points that were measured, below the title.
+    parts
+        Its own; those that all workloads have come after them.
+    method
+        How it is measured, in a sentence or two.
+    tables
+        Further ones.
+    note
+        On its tiers.
+    about
+        What else a page has.
+    """
+    return Page(
+        name=name,
+        under=lambda data: counts_text(data[name], measured),
+        tables={table: f"{name}/{table}.tsv" for table in (name, *tables)},
+        parts=(
+            *parts,
+            lambda data: tiers(data[name], note),
+            lambda data: unmeasured(data[name]),
+            Section("How it is measured", method),
+        ),
+        **about,
+    )
 
-    return text
+
+def counts_text(points: Rows, what: str) -> str:
+    """How many points were measured, and ``what`` else there is to say of them."""
+    count = len(measured_rows(points))
+    return f"{count:,} of {counted(len(points), 'point')} measured{what if count else ''}"
 
 
-def tiers(table: str, note: str = "") -> Callable[[Data], Section]:
+def tiers(points: Rows, note: str) -> Section:
     """The section on where it was measured, with what, and what was moved there."""
-
-    def section(data: Data) -> Section:
-        rows = []
-        for own in gathered((row["tier"], row) for row in data[table]).values():
-            hosts = dict.fromkeys(word for row in measured_rows(own) for word in row["host"].split())
-            programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
-            about = {"host": ", ".join(hosts) or own[0]["host"], "measured_by": ", ".join(sorted(programs))}
-            rows.append(own[0] | about | {name: sum(row[name] or 0 for row in own) for name in MOVED})
-        columns = ("tier", "kind", "fs_type", "host", "kernel", "measured_by", *MOVED)
-        return Section("Tiers", rows=rows, columns=columns, note=note)
-
-    return section
+    rows = []
+    for own in gathered((row["tier"], row) for row in points).values():
+        hosts = dict.fromkeys(word for row in measured_rows(own) for word in row["host"].split())
+        programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
+        about = {"host": ", ".join(hosts) or own[0]["host"], "measured_by": ", ".join(sorted(programs))}
+        rows.append(own[0] | about | {name: sum(row[name] or 0 for row in own) for name in MOVED})
+    columns = ("tier", "kind", "fs_type", "host", "kernel", "measured_by", *MOVED)
+    return Section("Tiers", rows=rows, columns=columns, note=note)
 
 
-def unmeasured(table: str) -> Callable[[Data], Section]:
+def unmeasured(points: Rows) -> Section:
     """The section on points that were not measured, and why, by tier and set."""
-
-    def section(data: Data) -> Section:
-        counts = Counter((row["tier"], row["set"], row["status"]) for row in data[table] if row["status"] != MEASURED)
-        rows = [{"tier": tier, "set": name, "points": count, "why": why} for (tier, name, why), count in counts.items()]
-        folded = f"{counted(counts.total(), 'point')}: why, by tier and set; what failed, the next start measures again"
-        return Section("Not measured", rows=rows, folded=folded)
-
-    return section
-
-
-def method(text: str) -> Section:
-    """The section on how it is measured, in a sentence or two."""
-    return Section("How it is measured", text)
+    counts = Counter((row["tier"], row["set"], row["status"]) for row in points if row["status"] != MEASURED)
+    rows = [{"tier": tier, "set": name, "points": count, "why": why} for (tier, name, why), count in counts.items()]
+    folded = f"{counted(counts.total(), 'point')}: why, by tier and set; what failed, the next start measures again"
+    return Section("Not measured", rows=rows, folded=folded)
 
 
 def published_numbers(numbers: Sequence[PublishedNumber], text: str) -> Section:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
 
 from neurotier.core.quantities import counted, rate, seconds, size
 from neurotier.core.tables import Row, gathered
-from neurotier.storage.spread import Spread, spread
-from neurotier.storage.workload.records import measured_rows
+from neurotier.storage.spread import Spread, measured_rows, spread
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """One number of writers, over the repetitions.
 
     Attributes
@@ -65,28 +64,17 @@ def line_name(row: Row) -> str:
 
 def most_held(line: Line) -> int:
     """The most writers that keep their rate, as all smaller measured numbers do; 0 if none do."""
-    held = 0
-    for writers, one in line.items():
-        if one.late:
-            break
-        held = writers
-    return held
+    return max(takewhile(lambda writers: not line[writers].late, line), default=0)
 
 
 def answer(name: str, line: Line, target_s: float) -> str:
     """How many writers a tier keeps up with, and how large a buffer the largest number of them needs."""
     held, most = most_held(line), max(line)
     each = rate(line[most].input_bytes_per_s / most)
-    if held == most:
-        text = f"{name} holds {counted(held, 'writer')} at {each}, the most that were tried"
-    elif held:
-        text = f"{name} holds {counted(held, 'writer')} at {each}"
-    else:
-        text = f"{name} does not hold {counted(min(line), 'writer')} at {each}"
-    buffer = line[most].buffer
+    verb = "holds" if held else "does not hold"
+    text = f"{name} {verb} {counted(held or min(line), 'writer')} at {each}"
+    text += ", the most that were tried" * (held == most)
+    buffer, need = line[most].buffer, f"{counted(most, 'writer')} need{'s' * (most == 1)}"
     if buffer is None:
-        return f"{text}; which buffer {counted(most, 'writer')} need{'s' * (most == 1)} cannot be told"
-    return (
-        f"{text}; {counted(most, 'writer')} need{'s' * (most == 1)} a buffer of"
-        f" {size(buffer.median)} for {seconds(target_s)}"
-    )
+        return f"{text}; which buffer {need} cannot be told"
+    return f"{text}; {need} a buffer of {size(buffer.median)} for {seconds(target_s)}"

@@ -62,11 +62,10 @@ def ior_command(point: Point, pattern: str, direct: bool) -> list[str]:
     'mpirun -n 2 ior -a POSIX -F -C -g -k -r -b 8388608 -t 65536 -o ior -O summaryFormat=JSON \
 -O summaryFile=summary.json --posix.odirect'
     """
-    words = [LAUNCHER, "-n", str(point.processes), IOR, "-a", "POSIX", "-F", "-C", "-g", "-k"]
-    words += ["-w", "-e"] if pattern == "write" else ["-r"]
-    words += ["-b", str(point.file_bytes), "-t", str(point.block_bytes), "-o", FILES]
-    words += ["-O", "summaryFormat=JSON", "-O", f"summaryFile={SUMMARY}"]
-    return [*words, "--posix.odirect"] if direct else words
+    way = "-w -e" if pattern == "write" else "-r"
+    words = f"{LAUNCHER} -n {point.processes} {IOR} -a POSIX -F -C -g -k {way} -b {point.file_bytes}"
+    words += f" -t {point.block_bytes} -o {FILES} -O summaryFormat=JSON -O summaryFile={SUMMARY}"
+    return [*words.split(), *["--posix.odirect"] * direct]
 
 
 def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: float) -> Row:

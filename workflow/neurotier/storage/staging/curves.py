@@ -7,14 +7,13 @@ The published experiment varies the servers (its Figure 6), and the readers or t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Row, columns, gathered
-from neurotier.storage.spread import Spread
+from neurotier.storage.spread import Spread, measured_rows
 from neurotier.storage.staging.exchange import IN_MEMORY
-from neurotier.storage.workload.records import measured_rows
 
 COUNTS = ("writers", "readers", "servers")
 FIXED = ("tier", "engine", "per", "set")
@@ -22,8 +21,7 @@ SAME = ["engine", "set", "per", *COUNTS, "bytes_per_writer", "bytes_per_reader",
 """What rows for the same point on different tiers have in common."""
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """Response times against one number of processes.
 
     Attributes
@@ -41,7 +39,7 @@ class Curve:
     tier: str
     engine: str
     axis: str
-    others: tuple[int, int]
+    others: tuple[int, ...]
     times: dict[int, Spread]
 
     @property
@@ -104,7 +102,7 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         by_count = gathered((row[axis], row) for row in members)
         times = {count: Spread.of(by_count[count], f"{way}_s") for count in sorted(by_count)}
         if len(times) > 1 and per in (None, own_per):
-            found.append(Curve(tier, engine, axis, (rest[0], rest[1]), times))
+            found.append(Curve(tier, engine, axis, tuple(rest), times))
     return found
 
 
@@ -114,8 +112,7 @@ def of_each_place(found: Sequence[Curve]) -> list[Curve]:
     return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 
 
-@dataclass(frozen=True)
-class Hidden:
+class Hidden(NamedTuple):
     """Reading from a tier that is not in memory, compared with reading from one that is.
 
     Attributes

@@ -13,9 +13,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.errors import NeurotierError, ToolError, one_line
 from neurotier.core.files import Record, read_json
@@ -24,8 +23,7 @@ from neurotier.meter.tree import read_io
 from neurotier.storage.staging.exchange import Exchange
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(NamedTuple):
     """A service that is ready, with its writers and readers.
 
     Attributes

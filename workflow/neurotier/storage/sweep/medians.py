@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from neurotier.core.quantities import counted, size, three_digits
 from neurotier.core.tables import Row, gathered
-from neurotier.storage.spread import Spread
-from neurotier.storage.workload.records import measured_rows
+from neurotier.storage.spread import Spread, measured_rows
 
 PATTERNS = {
     "read": "sequential read",
@@ -20,8 +19,7 @@ PATTERNS = {
 READING, WRITING = ("read", "randread"), ("write", "randwrite")
 
 
-@dataclass(frozen=True, order=True)
-class Spot:
+class Spot(NamedTuple):
     """A point without its repetitions: one number of processes with one block size."""
 
     tier: str
@@ -32,8 +30,7 @@ class Spot:
     processes: int
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """What was measured at a spot: bytes/s and requests/s over the repetitions, and how."""
 
     bandwidth: Spread

@@ -34,7 +34,7 @@ from neurotier.core.settings import Say, Settings
 from neurotier.core.tables import Row, Rows, columns, gathered, write_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.fio import require_fio
-from neurotier.storage.workload.records import MEASURED
+from neurotier.storage.spread import MEASURED
 from neurotier.storage.workspace import Workspace, claim, facts_of
 
 LEAST_MINUTES = 30
