@@ -142,32 +142,28 @@ class Instruments:
     noticed_late_s = 0.0
 
     def __init__(self, watches: Sequence[FolderWatch]) -> None:
-        self.watches = watches
         self.exits = ExitRecords.listen()
         self.delays = delays_accounted()
         self.sampler = Sampler(os.getpid(), self.exits, self.delays)
+        self.lookers: tuple[Sampler | FolderWatch, ...] = (self.sampler, *watches)
         self.pressure = Pressure()
         self.bytes_before = bytes_of_children()
         self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S
 
     def pause_s(self) -> float:
         """How long the meter may sleep before its next look, s."""
-        now = time.monotonic()
-        due = self.sampler.last_look_s + self.sampler.interval_s
-        return max(0.0, min([due, self.next_drain_s, *(watch.due_s for watch in self.watches)]) - now)
+        return max(0.0, min(self.next_drain_s, *(one.due_s for one in self.lookers)) - time.monotonic())
 
     def look(self) -> None:
         """Sample the threads, read the exit records and count files, whichever is due."""
         now = time.monotonic()
-        if now >= self.sampler.last_look_s + self.sampler.interval_s:
-            self.sampler.look()
+        for one in self.lookers:
+            if now >= one.due_s:
+                one.look()
         if now >= self.next_drain_s:
             if self.exits:
                 self.exits.drain()
             self.next_drain_s = now + DRAIN_INTERVAL_S
-        for watch in self.watches:
-            if now >= watch.due_s:
-                watch.look()
 
     def fill(self, usage: Usage, was_stopped: bool) -> None:
         """Fill in the usage once the tree has ended; ``was_stopped``: the wall time contains a pause."""

@@ -106,8 +106,8 @@ class Sampler:
         CPU time that the samples took, s.
     most_active
         Most threads that were running, ready or waiting for storage in one sample.
-    interval_s
-        Time until the next sample, s.
+    due_s
+        When the next sample is due, by the monotonic clock, s.
     activity
         Bounds of the time in which any thread was active.
     asynchronous
@@ -116,7 +116,6 @@ class Sampler:
 
     looked_s = disk_threads_s = cost_s = 0.0
     most_active = 0
-    interval_s = FIRST_INTERVAL_S
 
     def __init__(self, root: int, exits: ExitRecords | None, delays: bool) -> None:
         self.root, self.exits, self.delays = root, exits, delays
@@ -124,6 +123,7 @@ class Sampler:
         self.gone: list[tuple[int, Books]] = []
         self.family: set[int] = set()
         self.first_look_s = self.last_look_s = time.monotonic()
+        self.due_s = self.first_look_s + FIRST_INTERVAL_S
         self.threads: dict[tuple[int, int], tuple[float, float, float, int, int]] = {}
 
     def look(self) -> None:
@@ -157,7 +157,7 @@ class Sampler:
         allowed_s = (self.cost_s - FIRST_COST_S) / FIRST_COST_SHARE - age_s
         share = COST_SHARE_BESIDE_RECORDS if self.exits else COST_SHARE
         wanted_s = min(AGE_SHARE * age_s, cost_s / share)
-        self.interval_s = min(max(FIRST_INTERVAL_S, wanted_s, allowed_s), LONGEST_INTERVAL_S)
+        self.due_s = self.last_look_s + min(max(FIRST_INTERVAL_S, wanted_s, allowed_s), LONGEST_INTERVAL_S)
 
     def add_interval(self, alive: dict[int, Books], pids: list[int], awake: bool, now: float) -> float:
         """Add the time since the last look to the bounds of activity; its length, s."""
