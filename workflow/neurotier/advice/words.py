@@ -124,12 +124,11 @@ def alike(rows: Sequence[Row]) -> dict[tuple[int, str], Rows]:
 
 def advices(rows: Rows) -> list[str]:
     """A recommendation for each parallelism and state of the page cache."""
-    lines = []
     groups = alike(rows)
-    for (parallelism, cache), group in groups.items():
-        about = f"{parallelism} at once, cache {cache}: " if len(groups) > 1 else ""
-        lines.append(about + recommendation(group))
-    return lines
+    return [
+        (f"{parallelism} at once, cache {cache}: " if len(groups) > 1 else "") + recommendation(group)
+        for (parallelism, cache), group in groups.items()
+    ]
 
 
 def text_table(rows: Rows) -> list[str]:

@@ -6,7 +6,7 @@ from markupsafe import Markup, escape
 
 from neurotier.advice.room import NEEDING
 from neurotier.advice.small_files import FILES_SPREAD
-from neurotier.advice.words import advices, alike, interval, recommendation
+from neurotier.advice.words import advices, alike, interval
 from neurotier.core.files import read_json
 from neurotier.core.quantities import counted, percent
 from neurotier.model.prediction import DRAWS, MODEL_ERROR
@@ -30,9 +30,7 @@ def advised(data: Data) -> Chart:
     panels = alike(data["advice"])
     if not panels:
         return Chart(NOTHING)
-    chosen = max(panels, key=lambda panel: panel[0])
-    about = f"{chosen[0]} at once, cache {chosen[1]}: " if len(panels) > 1 else ""
-    lanes = []
+    said, lanes = dict(zip(panels, advices(data["advice"]), strict=True)), []
     for (jobs, cache), rows in panels.items():
         title = f"{jobs} at once, page cache {cache}, {rows[0]['participants']:,} participants"
         for row in rows:
@@ -42,7 +40,7 @@ def advised(data: Data) -> Chart:
             colour = BLUE if row["fits"] else LIGHT_GREY
             lanes.append(row | {"panel": title, "lane": name, "text": text, "colour": colour})
     return Lanes(
-        about + recommendation(panels[chosen]),
+        said[max(panels, key=lambda panel: panel[0])],
         data["advice"],
         "Bar: predicted makespan; line: from the 5th to the 95th percentile of the draws; diamond: Eq. (1) of"
         " Hayot-Sasson, Brown and Glatard (2020), all bytes by one stream and no computing. Grey: does not fit.",
