@@ -88,11 +88,16 @@ def conditions(data: Comparison) -> Section:
     for one, runs in data.conditions.items():
         limits = dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"])
         rows.append(
-            {"runs": f"{one.origin}: {one.tool}", "inputs_and_page_cache": one.cache, "at_once": one.parallelism}
-            | {"placement": one.placement, "tiers": tiers_text(one.placement, runs[0])}
-            | {name: (found := spread(runs, name)) and found.median for name in MEDIANS}
-            | {"cores": "oversubscribed" * any(run["oversubscribed"] for run in runs)}
-            | {"why_not_as_many_as_asked_for": "; ".join(limits)}
+            {
+                "runs": f"{one.origin}: {one.tool}",
+                "inputs_and_page_cache": one.cache,
+                "at_once": one.parallelism,
+                "placement": one.placement,
+                "tiers": tiers_text(one.placement, runs[0]),
+                **{name: (found := spread(runs, name)) and found.median for name in MEDIANS},
+                "cores": "oversubscribed" * any(run["oversubscribed"] for run in runs),
+                "why_not_as_many_as_asked_for": "; ".join(limits),
+            }
         )
     return Section(
         "Conditions",

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from neurotier.core.quantities import counted, percent, seconds
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, gathered
 from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import Comparison, Groups, families, inputs_text, set_against, sum_of
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
@@ -32,8 +32,7 @@ CACHED_APART = 0.1
 """If shares of the inputs in the page cache differ by more than this, runs are not alike."""
 
 
-@dataclass(frozen=True)
-class PlacementVerdict:
+class PlacementVerdict(NamedTuple):
     """One placement against the fastest of its family.
 
     Attributes
@@ -55,11 +54,10 @@ class PlacementVerdict:
     contrast: Contrast | None = None
     longer_s: float | None = None
     doubts: Sequence[str] = ()
-    causes: Mapping[str, float] = field(default_factory=dict)
+    causes: Mapping[str, float] = {}
 
 
-@dataclass(frozen=True)
-class FamilyVerdict:
+class FamilyVerdict(NamedTuple):
     """The verdict on conditions that differ in their placement alone.
 
     Attributes
@@ -158,7 +156,7 @@ def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list
         Whether any participant is in both.
     """
     doubts, runs = [], [*fast, *slow]
-    if inseparable(fast, slow):
+    if {run["nodes"] for run in fast}.isdisjoint(run["nodes"] for run in slow):
         doubts.append(INSEPARABLE)
     elif contrast.paired and contrast.ends and contrast.ends[1] < 1:  # the slower one lacks fast runs
         doubts.append(f"run in turn, the other took {contrast}")
@@ -240,22 +238,16 @@ def cache_lines(groups: Groups) -> list[str]:
     ]
 
 
-def by_nodes(runs: Runs) -> dict[str | None, Rows]:
-    """Runs by the nodes that they were on: ``None`` where that is not known, as of published logs."""
-    return gathered((run["nodes"], run) for run in runs)
-
-
-def inseparable(one: Runs, other: Runs) -> bool:
-    """Whether no node had runs of both."""
-    return by_nodes(one).keys().isdisjoint(by_nodes(other))
-
-
 def node_lines(groups: Groups) -> list[str]:
-    """Which placements were on which nodes, if there are several, and what that means for differences; else nothing."""
-    if len(by_nodes([run for runs in groups.values() for run in runs])) < 2:
+    """Which placements were on which nodes, if there are several, and what that means for differences; else nothing.
+
+    Of published logs the nodes are not known.
+    """
+    on = {condition: dict.fromkeys(run["nodes"] for run in runs) for condition, runs in groups.items()}
+    if len(set().union(*on.values())) < 2:
         return []
     where = "; ".join(
-        f"{condition.placement} on {', '.join(nodes or 'an unknown node' for nodes in by_nodes(runs))}"
-        for condition, runs in groups.items()
+        f"{condition.placement} on {', '.join(node or 'an unknown node' for node in nodes)}"
+        for condition, nodes in on.items()
     )
     return [f"Runs were on different nodes: {where}; differences are between runs of one node, makespans of all runs"]

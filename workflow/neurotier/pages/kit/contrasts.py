@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
@@ -33,8 +32,7 @@ ROUNDING = 1e-9
 """Error of the mean of values that are all the same."""
 
 
-@dataclass(frozen=True)
-class Contrast:
+class Contrast(NamedTuple):
     """How many times as long one condition takes as another.
 
     Attributes
@@ -139,8 +137,8 @@ def contrasts(groups: Mapping[Any, Sequence[Row]], paired: bool) -> dict[tuple[A
     for left, pair in zip(range(len(tested), 0, -1), tested, strict=True):
         level = CHANCE / left if go_on else level
         go_on = found[pair].chance < level
-        found[pair] = replace(found[pair], level=level, noise=noise)
-    return found | {(other, one): replace(it, mean=-it.mean) for (one, other), it in found.items()}
+        found[pair] = found[pair]._replace(level=level, noise=noise)
+    return found | {(other, one): it._replace(mean=-it.mean) for (one, other), it in found.items()}
 
 
 def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
