@@ -164,7 +164,10 @@ def job_rows(profile: list[dict[str, Any]], nodes: int) -> list[dict[str, Any]]:
     found = []
     for number, at in enumerate(range(0, len(times), 4)):
         members = times[at : at + 4]
-        started_s, ended_s = members[0]["start_s"] - 1, max(job["end_s"] for job in members) + 1
+        started_s, ended_s = (
+            members[0]["start_s"] - 1,
+            max(row["end_s"] for job in members for row in job["phases"]) + 1,
+        )
         own = {
             "run": RUN,
             "job": str(100 + number),

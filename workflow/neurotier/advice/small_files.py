@@ -53,7 +53,7 @@ def without_files(observed: Sequence[ObservedJob], probes: Mapping[str, Probed])
 def costs_here(observed: Sequence[ObservedJob], probes: Mapping[str, Probed], parallelism: int) -> dict[str, FileCost]:
     """Cost of a file in addition to that of the jobs without files, by tier, at this parallelism."""
     costs = {name: file_cost(probe.usual, parallelism) for name, probe in probes.items()}
-    return costs if are_known(observed, probes) else {name: replace(one, cpu_s=0.0) for name, one in costs.items()}
+    return costs if are_known(observed, probes) else {name: one._replace(cpu_s=0.0) for name, one in costs.items()}
 
 
 def drawn_files(machine: Machine, probes: Mapping[str, Probed], parallelism: int, rng: np.random.Generator) -> Machine:

@@ -47,8 +47,7 @@ class IncrementCondition:
     @classmethod
     def of(cls, row: Row) -> IncrementCondition:
         """The condition of a run."""
-        names = [name for name in cls.__match_args__ if name != "variant"]
-        return cls(**{name: row[name] for name in names}, variant=row.get("variant", ""))
+        return cls(**{name: row[name] for name in cls.__match_args__ if name in row})
 
     @property
     def is_published(self) -> bool:

@@ -17,8 +17,9 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from neurotier.bigbrain.plan import FINISHED
 from neurotier.bigbrain.tables import read_if_there
@@ -35,8 +36,7 @@ from neurotier.model.prediction import FLUID, PAPER, Prediction, least_makespan_
 from neurotier.model.this_machine import Probed, machines_of, page_cache_here, processors_here, read_probed
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(NamedTuple):
     """What was learned about an engine at a parallelism; medians of what was seen several times.
 
     Attributes
@@ -91,8 +91,7 @@ def learn(task: Task, records: Sequence[Record], finished: Record, processors: P
     )
 
 
-@dataclass(frozen=True)
-class Prospect:
+class Prospect(NamedTuple):
     """What is known about a condition before its runs.
 
     Attributes

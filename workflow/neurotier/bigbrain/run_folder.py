@@ -40,17 +40,15 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     shutil.rmtree(task.folder, ignore_errors=True)
     make_room(plan)
     if is_calibration(run):
-        blocks = make_blocks(plan.source(run), plan.blocks_folder(run), task.tier)
-        task = replace(task, blocks=tuple(blocks))
+        task = replace(task, blocks=tuple(make_blocks(plan.source(run), plan.blocks_folder(run), task.tier)))
     task = replace(task, blocks=ensure_blocks(plan, task))
     files = [Path(block.file) for block in task.blocks]
     # a calibration tells what is spent besides reading: where reading is within incrementing, it must cost little
     asked = "warm" if is_calibration(run) else plan.settings.bigbrain.cache
     cache = prepare_cache(asked, files, [], in_memory=is_in_memory(plan.tier(task.tier).kind), programs=False)
-    task = replace(task, cache=cache.state, cache_problem=cache.problem)
     if task.pinned == ONE_NODE:
         print(NOTICE)
-    write_json(file, asdict(task))
+    write_json(file, asdict(replace(task, cache=cache.state, cache_problem=cache.problem)))
 
 
 def forget(task: Task, folder: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,8 +49,7 @@ def least_makespan_s(read: float, written: float, read_per_s: float, write_per_s
     return read / read_per_s + written / write_per_s
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """What the fluid model predicts, with an interval.
 
     Attributes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -36,8 +37,7 @@ Curve = dict[int, float]
 """Bandwidth of all streams together, bytes/s, by the number of streams at once."""
 
 
-@dataclass(frozen=True)
-class FileCost:
+class FileCost(NamedTuple):
     """What a small file takes from its first to its last byte on a tier: it is made, looked at once, and removed.
 
     Attributes
@@ -148,8 +148,7 @@ def curve(rows: Rows, pattern: str) -> Curve:
     return bandwidths
 
 
-@dataclass(frozen=True)
-class Probed:
+class Probed(NamedTuple):
     """A tier's probe: medians, and the least and the greatest of the repetitions."""
 
     usual: TierFigures
@@ -217,7 +216,7 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
 
 def file_cost(figures: TierFigures, streams: int) -> FileCost:
     """What a small file takes on a tier with so many streams; as in :func:`at`."""
-    parts = zip(*map(astuple, figures.files.values()), strict=True)
+    parts = zip(*figures.files.values(), strict=True)
     curves = [dict(zip(figures.files, part, strict=True)) for part in parts]
     return FileCost(*(at(curve, streams) for curve in curves)) if curves else FileCost(0.0, 0.0)
 

@@ -57,12 +57,12 @@ class Replayed(Tables):
     ----------
     replay
         What was found.
-    predicted, validation, claims
+    predictions, validation, claims
         Rows of ``published_predictions.tsv`` and so on; may be empty.
     """
 
     replay: Replay
-    predicted: Sequence[Row] = ()
+    predictions: Sequence[Row] = ()
     validation: Sequence[Row] = ()
     claims: Sequence[Row] = ()
 
@@ -80,26 +80,24 @@ class Replayed(Tables):
 def read(places: Places, settings: Settings) -> Replayed:
     """The replay, and the tables of a results folder about it."""
     names = ("predictions", "validation", "claims")
-    tables = (read_table(places.published / f"published_{name}.tsv", f"published_{name}") for name in names)
-    return replayed(read_published(Path(settings.published or "")), *tables)
+    tables = {name: read_table(places.published / f"published_{name}.tsv", f"published_{name}") for name in names}
+    return replayed(read_published(Path(settings.published or "")), **tables)
 
 
-def replayed(
-    replay: Replay, predicted: Sequence[Row] = (), validation: Sequence[Row] = (), claims: Sequence[Row] = ()
-) -> Replayed:
+def replayed(replay: Replay, predictions: Sequence[Row] = (), **tables: Any) -> Replayed:
     """The tables of a replay: means over repetitions, as in the paper.
 
     Parameters
     ----------
     replay
         What was found.
-    predicted, validation, claims
+    predictions, tables
         As for :class:`Replayed`.
     """
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
     logs = {name_of(replay, run.path): run for run in replay.runs}
     conditions = []
-    for row in condition_rows(runs, predictions_by_condition(runs, (), predicted), "mean"):
+    for row in condition_rows(runs, predictions_by_condition(runs, (), predictions), "mean"):
         equation_s = row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))
         error = {"equation_one_s": equation_s, "equation_one_ratio": ratio(equation_s, row["makespan_s"])}
         conditions.append(row | error)
@@ -107,8 +105,7 @@ def replayed(
     def phases_of(run: Row) -> Rows:
         return own_columns.phase_rows(logs[run["run"]])
 
-    about: dict[str, Any] = {"predicted": predicted, "validation": validation, "claims": claims}
-    return Replayed(conditions, runs, phases_of, middle="mean", replay=replay, **about)
+    return Replayed(conditions, runs, phases_of, middle="mean", replay=replay, predictions=predictions, **tables)
 
 
 def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
@@ -177,8 +174,8 @@ def table_one(data: Replayed) -> Chart:
         for one in bandwidths:
             values = (one.read_mb_s, one.write_mb_s)[place]
             mean = statistics.fmean(values)
-            about = {"panel": way, "lane": f"{one.device}, {one.mode}"}
-            about |= {"text": f"{number(mean, 1)}; {number(statistics.median(values), 1)} MB/s"}
+            text = f"{number(mean, 1)}; {number(statistics.median(values), 1)} MB/s"
+            about = {"panel": way, "lane": f"{one.device}, {one.mode}", "text": text}
             rows += [about | {"number": place, "mb_s": value} for place, value in enumerate(values, start=1)]
             rows[-1] |= {"mean_mb_s": mean, "printed_mb_s": one.published and one.published[place]}
     return Lanes(
@@ -251,10 +248,15 @@ def name_of_row(row: Row) -> str:
 def validation(data: Replayed) -> Section:
     """How far each member of the model is off, by what was not known."""
     rows = [
-        {"not_known": words, "member_of_the_model": MEMBERS[score.member].label, "off_by_ratio": score.factor}
-        | {"at_worst_ratio": score.worst, "where": name_of_row(score.worst_row)}
-        | {f"within_a_factor_of_{CLOSE:g}": f"{score.close} of {score.conditions}"}
-        | {"in_its_90_%_interval": "" if score.covered is None else f"{score.covered} of {score.conditions}"}
+        {
+            "not_known": words,
+            "member_of_the_model": MEMBERS[score.member].label,
+            "off_by_ratio": score.factor,
+            "at_worst_ratio": score.worst,
+            "where": name_of_row(score.worst_row),
+            f"within_a_factor_of_{CLOSE:g}": f"{score.close} of {score.conditions}",
+            "in_its_90_%_interval": "" if score.covered is None else f"{score.covered} of {score.conditions}",
+        }
         for split, words in SPLITS.items()
         for score in scores_of(data.validation, split).values()
     ]
@@ -272,11 +274,15 @@ def validation(data: Replayed) -> Section:
 
 def unseen(data: Replayed) -> Section:
     """Predictions of conditions of the paper that these logs do not hold."""
-    equations = {name_of_row(row): row["predicted_s"] for row in data.predicted if row["member"] == PAPER}
+    equations = {name_of_row(row): row["predicted_s"] for row in data.predictions if row["member"] == PAPER}
     rows = [
-        {"condition": name_of_row(row), **{name: row[name] for name in ("predicted_s", "low_s", "high_s")}}
-        | {"equation_one_s": equations.get(name_of_row(row)), "limit": row["limit"]}
-        for row in data.predicted
+        {
+            "condition": name_of_row(row),
+            **{name: row[name] for name in ("predicted_s", "low_s", "high_s")},
+            "equation_one_s": equations.get(name_of_row(row)),
+            "limit": row["limit"],
+        }
+        for row in data.predictions
         if row["measured_s"] is None and row["member"] == MEASURED
     ]
     folded = f"{counted(len(rows), 'condition')} of the paper that these logs do not hold, predicted"
@@ -286,8 +292,12 @@ def unseen(data: Replayed) -> Section:
 def claims(data: Replayed) -> Section:
     """What the paper says, and what its logs say."""
     rows = [
-        {"section": row["place"], "said": row["claim"], "found": row["found"]}
-        | {"verdict": f"{SIGNS.get(row['verdict'], '~')}\u00a0{row['verdict']}"}
+        {
+            "section": row["place"],
+            "said": row["claim"],
+            "found": row["found"],
+            "verdict": f"{SIGNS.get(row['verdict'], '~')}\u00a0{row['verdict']}",
+        }
         for row in data.claims
     ]
     text = (

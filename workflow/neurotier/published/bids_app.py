@@ -140,9 +140,17 @@ def participant_row(log: Path, entry: Mapping[str, str]) -> Row:
     if end_s < start_s:
         raise ValueError(f"task {entry['Name']} ends before it starts")
     cpu_s = user_s + system_s
-    about = {"origin": ORIGIN, "run": log.parent.name, "participant": entry["Name"], "phase": "whole"}
-    times = {"start_s": start_s, "end_s": end_s, "wall_s": wall_s, "cpu_s": cpu_s, "io_s": wall_s - cpu_s}
-    return about | times
+    return {
+        "origin": ORIGIN,
+        "run": log.parent.name,
+        "participant": entry["Name"],
+        "phase": "whole",
+        "start_s": start_s,
+        "end_s": end_s,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "io_s": wall_s - cpu_s,
+    }
 
 
 def moment_s(text: str) -> float:

@@ -66,8 +66,13 @@ def condition(
 def described(condition: IncrementCondition) -> Row:
     """The columns of the published tables that say which condition a row is about."""
     device, mode = device_and_mode(condition)
-    about = {"resolution_um": condition.resolution_um, "engine": condition.engine}
-    return about | {"processes": condition.parallelism, "device": device, "mode": mode}
+    return {
+        "resolution_um": condition.resolution_um,
+        "engine": condition.engine,
+        "processes": condition.parallelism,
+        "device": device,
+        "mode": mode,
+    }
 
 
 def order(one: IncrementCondition) -> tuple[object, ...]:

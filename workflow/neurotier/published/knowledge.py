@@ -167,8 +167,7 @@ def shipping_in(run: BlockRun) -> Shipping | None:
     )
 
 
-@dataclass(frozen=True)
-class Jvm:
+class Jvm(NamedTuple):
     """What Spark's JVM does at a number of processes.
 
     Attributes

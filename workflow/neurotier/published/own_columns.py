@@ -32,25 +32,23 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> Rows:
         Rows of ``published_runs.tsv`` and ``published_phases.tsv``.
     """
     sums = {(row["run"], PHASES[row["phase"]]): row["sum_s"] for row in phases if row["phase"] in PHASES}
-    kept = ("run", "repetition", "valid", "incomplete_blocks", "makespan_s", "mean_parallelism", "equation_one_s")
+    kept = ("run", "repetition", "valid", "incomplete_blocks", "makespan_s", "mean_parallelism")
     return [
         vars(condition_of(run))
         | {f"{phase}_s": sums.get((run["run"], phase), 0.0) for phase in PHASES.values()}
-        | dict.fromkeys(("cache", "start_up_s", "read_s", "peak_parallelism"))
+        | dict.fromkeys(("cache", "start_up_s", "read_s"))
         | {name: run[name] for name in kept}
         for run in sorted(runs, key=lambda run: order(condition_of(run)))
     ]
 
 
 def phase_rows(run: BlockRun) -> Rows:
-    """Rows of ``bigbrain_phases.tsv`` for a run: those of its blocks' phases, the n-th one of a kind of iteration n."""
-    about = {name: getattr(run.condition, name) for name in ("engine", "tier", "parallelism")}
-    about |= {"repetition": run.repetition}
+    """The phases of a run's blocks, with what a chart of ``bigbrain_phases.tsv`` draws: the n-th one of a kind is of
+    iteration n."""
     iterations = Counter[tuple[str, str]]()
     rows = []
     for phase in run.work:
         iterations[phase.block, phase.name] += 1
         cells = {"iteration": iterations[phase.block, phase.name], "block": phase.block, "phase": PHASES[phase.name]}
-        times = {"start_s": phase.start_s, "end_s": phase.end_s, "duration_s": phase.duration_s}
-        rows.append(about | cells | times)
+        rows.append(cells | {"start_s": phase.start_s, "end_s": phase.end_s})
     return rows

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 DAMAGED, UNNAMED = "damaged", "name tells no condition"
 """Kinds of skipped files."""
@@ -13,8 +13,7 @@ DAMAGED, UNNAMED = "damaged", "name tells no condition"
 FIX = "fetch the file again from the public repository, or give the path of a folder without it"
 
 
-@dataclass(frozen=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A file that was not read."""
 
     path: Path

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, gathered
@@ -53,8 +53,7 @@ def has_twin(condition: IncrementCondition, conditions: Iterable[IncrementCondit
     return any((device_of(one), one.panel) == about and one.tier != condition.tier for one in conditions)
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """How good a member is over the conditions that were held out one after the other.
 
     Attributes

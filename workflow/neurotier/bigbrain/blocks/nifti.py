@@ -74,9 +74,7 @@ def read_layout(header: bytes) -> Layout:
     order = next((order for order in ORDERS if struct.unpack_from(f"{order}i", header)[0] == FILLED_BYTES), None)
     if order is None or header[344:348] != MAGIC:
         raise ValueError("is not an uncompressed, single-file NIfTI-1 image")
-    count, *sizes = struct.unpack_from(f"{order}8h", header, 40)
-    (code,) = struct.unpack_from(f"{order}h", header, 70)
-    offset, slope, intercept = struct.unpack_from(f"{order}3f", header, 108)
+    count, *sizes, code, offset, slope, intercept = struct.unpack_from(f"{order}8h14xh36x3f", header, 40)
     if code not in DATA_TYPES:
         raise ValueError(f"has voxels of the NIfTI data type {code}, which is not known here")
     if not 1 <= count <= len(sizes) or min(sizes[:count]) < 1 or not offset >= HEADER_BYTES:

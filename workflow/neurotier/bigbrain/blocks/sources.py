@@ -97,10 +97,12 @@ def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[memoryvie
         yield bytes_of(voxels.astype(layout.dtype, order="F").ravel(order="F"))
 
 
-def header_of(layout: Layout, affine: np.ndarray) -> bytes:
-    """The NIfTI header of a block that is made."""
+def header_of(layout: Layout, name: str, voxel_mm: float) -> bytes:
+    """The NIfTI header of a block that is made; its name tells its place in the image."""
     import nibabel
 
+    affine = np.diag([voxel_mm] * 3 + [1.0])
+    affine[:3, 3] = [voxel_mm * int(start) for start in name.split("_")[1:]]
     header = nibabel.Nifti1Header()
     header.set_data_dtype(layout.dtype.newbyteorder("="))
     header.set_data_shape(layout.shape)
@@ -281,10 +283,9 @@ class SyntheticSource:
     settings: BigBrainSettings
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, ...]:
         """Voxels of a block along each axis."""
-        scaled = [max(1, round(size * self.settings.scale)) for size in GRIDS[self.settings.resolution_um]]
-        return scaled[0], scaled[1], scaled[2]
+        return tuple(max(1, round(size * self.settings.scale)) for size in GRIDS[self.settings.resolution_um])
 
     def names(self) -> list[str]:
         count = self.settings.count or BLOCKS[self.settings.resolution_um]
@@ -314,7 +315,7 @@ class SyntheticSource:
 
     def block(self, name: str) -> Made:
         layout = Layout(self.shape, np.dtype("<u2"), HEADER_BYTES)
-        return layout, header_of(layout, affine_of(name, self.settings.resolution_um / 1000)), self.voxels(name)
+        return layout, header_of(layout, name, self.settings.resolution_um / 1000), self.voxels(name)
 
 
 @dataclass(frozen=True)
@@ -351,18 +352,11 @@ class VolumeSource:
         cut, image = self.corners()[name], open_volume(self.path)
         layout = layout_of_part(image, cut)
         voxel_mm = float(image.header.get_zooms()[0])
-        return layout, header_of(layout, affine_of(name, voxel_mm)), pieces_of_part(self.path, cut, layout)
+        return layout, header_of(layout, name, voxel_mm), pieces_of_part(self.path, cut, layout)
 
 
 Source = SyntheticSource | VolumeSource | FolderSource
 """What blocks are made from: ``names()`` of the blocks, and ``block(name)``, which makes one."""
-
-
-def affine_of(name: str, voxel_mm: float) -> np.ndarray:
-    """The place of a block in the image, by its name."""
-    affine = np.diag([voxel_mm] * 3 + [1.0])
-    affine[:3, 3] = [voxel_mm * int(start) for start in name.split("_")[1:]]
-    return affine
 
 
 def block_name(corner: list[int]) -> str:

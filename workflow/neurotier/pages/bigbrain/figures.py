@@ -190,7 +190,7 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         laid_out = in_lanes(in_time, "block", 0.0 if row["origin"] == ORIGIN else TICK_S)
         first_s = min((phase["start_s"] for phase in laid_out), default=0.0)
         about = {name: row[name] for name in ("origin", "engine", "tier", "parallelism")}
-        about |= {"repetition": run["repetition"]}
+        about["repetition"] = run["repetition"]
         drawn = [about | one | {end: one[end] - first_s for end in ("start_s", "end_s")} for one in laid_out]
         table += [one for one in drawn if one["phase"]]
         lanes += [one | {"panel": panel, "left": one["block"] not in written} for one in drawn]
@@ -216,8 +216,8 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
 
 def drawn_phase(phase: Row) -> Row:
     """A row of ``bigbrain_phases.tsv`` as a chart has it."""
-    about = {"block": phase["block"], "iteration": phase["iteration"], "phase": PHASES[phase["phase"]][0]}
-    return about | {"start_s": phase["start_s"], "end_s": phase["end_s"]}
+    drawn = {name: phase[name] for name in ("block", "iteration", "phase", "start_s", "end_s")}
+    return drawn | {"phase": PHASES[phase["phase"]][0]}
 
 
 def one_after_the_other(phases: Sequence[Row]) -> Rows:

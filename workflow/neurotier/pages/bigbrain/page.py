@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tabulation import outputs_text
@@ -29,6 +29,9 @@ from neurotier.run.compared import is_compared
 FIELDS = ("tier", "engine", "parallelism")
 """What conditions differ in, by :func:`effects_text`."""
 
+Pairs = Mapping[tuple[IncrementCondition, IncrementCondition], Contrast]
+"""How many times as long each condition takes as each other one, by its valid runs."""
+
 MUCH = 0.5
 """Share of the processes' time that their start may take without being mentioned."""
 
@@ -39,11 +42,12 @@ def verdicts(data: Tables) -> list[Verdict]:
     factors = factors_text(known)
     invalid = sum(not is_compared(run) for run in runs)
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
+    pairs = contrasts(gathered((IncrementCondition.of(run), run) for run in runs if is_compared(run)), paired=True)
     lines = (
-        [effects_text(known, runs), starts_text(fastest_of(known)), factors[:1].upper() + factors[1:]] if known else []
+        [effects_text(known, pairs), starts_text(fastest_of(known)), factors[:1].upper() + factors[1:]] if known else []
     )
     lines += [f"Published runs: {others}" if others else "", outputs_text(runs).replace("outputs", "Outputs", 1)]
-    doubtful = not_beaten(known, runs)
+    doubtful = not_beaten(known, pairs)
     kind = GOOD if known and not (invalid or doubtful) and same else OPEN
     found = [Verdict(headline(known, doubtful), kind, more=[f"{line}." for line in lines if line])]
     return found + [Verdict(f"{counted(invalid, 'run')} not compared, being invalid", BAD)] * bool(invalid)
@@ -76,30 +80,25 @@ def fastest_of(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda row: float(row["makespan_s"]))
 
 
-def contrasts_of(runs: Sequence[Row]) -> dict[tuple[IncrementCondition, IncrementCondition], Contrast]:
-    """How many times as long each condition takes as each other one, by its valid runs."""
-    return contrasts(gathered((IncrementCondition.of(run), run) for run in runs if is_compared(run)), paired=True)
-
-
-def not_beaten(known: Sequence[Row], runs: Sequence[Row]) -> Rows:
+def not_beaten(known: Sequence[Row], pairs: Pairs) -> Rows:
     """The conditions that may not take longer than the one with the shortest median makespan."""
     if len(known) < 2:
         return []
-    best, key, found = fastest_of(known), IncrementCondition.of, contrasts_of(runs)
-    return [row for row in known if row is not best and not found[key(row), key(best)].is_longer]
+    best, key = fastest_of(known), IncrementCondition.of
+    return [row for row in known if row is not best and not pairs[key(row), key(best)].is_longer]
 
 
-def effects_text(known: Sequence[Row], runs: Sequence[Row]) -> str:
+def effects_text(known: Sequence[Row], pairs: Pairs) -> str:
     """What each field contributes to the fastest condition's makespan, the greatest first; empty without others.
 
     The comparison is with the slowest condition that differs in this field alone.
     """
-    best, effects, key, found = fastest_of(known), [], IncrementCondition.of, contrasts_of(runs)
+    best, effects, key = fastest_of(known), [], IncrementCondition.of
     for field in FIELDS:
         alike = [row for row in known if key(row | {field: ""}) == key(best | {field: ""})]
         slowest = max(alike, key=lambda row: float(row["makespan_s"]))
         if slowest is not best:
-            effects.append((found[key(slowest), key(best)], field, slowest))
+            effects.append((pairs[key(slowest), key(best)], field, slowest))
     effects.sort(key=lambda one: -one[0].ratio)
     texts = [effect_text(field, best, slowest, contrast) for contrast, field, slowest in effects]
     return f"The {effects[0][1]} mattered most: {'; '.join(texts)}" if len(texts) > 1 else "".join(texts)
@@ -139,8 +138,10 @@ def conditions(data: Tables) -> Section:
         geometric means of these, either way, without conditions to which speeds were fitted. Cache: of pages, when a
         run began. * Some blocks were read and not written, because the device was full: they count in the phases, and
         not in the makespan."""
-    columns = "cache runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio"
-    return conditions_section(text, data.conditions, *columns.split(), "fluid_s", "fluid_ratio")
+    columns = (
+        "cache runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio fluid_s fluid_ratio"
+    )
+    return conditions_section(text, data.conditions, *columns.split())
 
 
 def spark(data: Tables) -> Section:

@@ -149,9 +149,15 @@ def predicted(members: Mapping[str, Row], makespan_s: float | None) -> Row:
     paper_s = members[PAPER]["predicted_s"] if PAPER in members else None
     fluid = next((members[one] for one in FLUIDS if one in members), {})
     fluid_s = fluid.get("predicted_s")
-    row = {"equation_one_s": paper_s, "equation_one_ratio": ratio(paper_s, makespan_s)}
-    row |= {"fluid_member": fluid.get("member"), "fluid_s": fluid_s, "fluid_ratio": ratio(fluid_s, makespan_s)}
-    return row | {f"fluid_{end}_s": fluid.get(f"{end}_s") for end in ("low", "high")}
+    return {
+        "equation_one_s": paper_s,
+        "equation_one_ratio": ratio(paper_s, makespan_s),
+        "fluid_member": fluid.get("member"),
+        "fluid_s": fluid_s,
+        "fluid_ratio": ratio(fluid_s, makespan_s),
+        "fluid_low_s": fluid.get("low_s"),
+        "fluid_high_s": fluid.get("high_s"),
+    }
 
 
 def ratio(predicted_s: float | None, measured_s: float | None) -> float | None:
@@ -249,14 +255,13 @@ def range_text(rows: Sequence[Row]) -> str:
     return f"Incrementing {blocks} took {between(f'{seconds(time_s)} ({name})' for time_s, name in times)}"
 
 
-def off_factor(ratios: Iterable[float]) -> float | None:
-    """Geometric mean of the factors by which ratios miss 1, either way; ``None`` if there are none.
+def off_factor(ratios: Iterable[float]) -> float:
+    """Geometric mean of the factors by which ratios miss 1, either way.
 
     >>> off_factor([2.0, 0.5])
     2.0
     """
-    logarithms = [abs(math.log(ratio)) for ratio in ratios]
-    return math.exp(statistics.fmean(logarithms)) if logarithms else None
+    return math.exp(statistics.fmean(abs(math.log(ratio)) for ratio in ratios))
 
 
 def factors_text(rows: Sequence[Row]) -> str:
@@ -265,13 +270,9 @@ def factors_text(rows: Sequence[Row]) -> str:
     >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
     'Eq. (1) is off by a factor of 2.00 (1 condition), the fluid model by 1.20 (1 condition)'
     """
-    ratios = {
-        "Eq. (1)": [row["equation_one_ratio"] for row in rows if row["equation_one_ratio"]],
-        "the fluid model": [row["fluid_ratio"] for row in rows if row["fluid_ratio"]],
-    }
     texts: list[str] = []
-    for name, some in ratios.items():
-        if (factor := off_factor(some)) is not None:
-            much = f"{three_digits(factor)} ({counted(len(some), 'condition')})"
+    for name, column in {"Eq. (1)": "equation_one_ratio", "the fluid model": "fluid_ratio"}.items():
+        if some := [row[column] for row in rows if row[column]]:
+            much = f"{three_digits(off_factor(some))} ({counted(len(some), 'condition')})"
             texts.append(f"{name} by {much}" if texts else f"{name} is off by a factor of {much}")
     return ", ".join(texts)

@@ -139,7 +139,7 @@ def participant_jobs(profile: Iterable[Row]) -> Rows:
     rows = []
     for (participant, run), phases in gathered(((row["participant"], row["run"]), row) for row in profile).items():
         found: Row = {"participant": participant, "run": run, "phases": phases}
-        found |= {"start_s": min(row["start_s"] for row in phases), "end_s": max(row["end_s"] for row in phases)}
+        found["start_s"] = min(row["start_s"] for row in phases)
         found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", *ACCOUNT, "staged_bytes")}
         found |= {f"{phase}_s": total(row["wall_s"] for row in phases if row["phase"] == phase) for phase in PHASES}
         rows.append(found | {"peak_memory_bytes": max(row["max_rss_bytes"] for row in phases)})

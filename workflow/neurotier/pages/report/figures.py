@@ -135,8 +135,13 @@ def nodes(data: ReportData) -> Chart:
     if not nodes:
         return Chart(nodes_line(data.cluster, ()) if data.cluster else "the last run was on one machine")
     rows = [
-        {"node": node, "participant": job["participant"], "wall_s": job["wall_s"]}
-        | {"lane": f"{node} ({len(jobs)})", "text": text}
+        {
+            "node": node,
+            "participant": job["participant"],
+            "wall_s": job["wall_s"],
+            "lane": f"{node} ({len(jobs)})",
+            "text": text,
+        }
         for node, jobs in nodes.items()
         for text in [seconds(statistics.median(job["wall_s"] for job in jobs))]
         for job in jobs
@@ -154,8 +159,12 @@ def brain_volume(data: ReportData) -> Chart:
     own = "the dataset itself" if any(row["site"] for row in group) else "all images"
     sites = gathered((row["site"] or own, row) for row in sorted(group, key=lambda row: row["site"] or ""))
     rows = [
-        {name: row[name] for name in ("site", "image", "brain_volume_cm3", "robust_z", "outlier")}
-        | {"to_be_seen": doubts(row), "lane": f"{site} ({len(own):,})", "text": text}
+        {
+            **{name: row[name] for name in ("site", "image", "brain_volume_cm3", "robust_z", "outlier")},
+            "to_be_seen": doubts(row),
+            "lane": f"{site} ({len(own):,})",
+            "text": text,
+        }
         for site, own in sites.items()
         for text in [cm3(statistics.median(row["brain_volume_mm3"] for row in own))]
         for row in own

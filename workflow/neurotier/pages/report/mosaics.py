@@ -10,9 +10,9 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from neurotier.core.errors import KilledError, one_line
 from neurotier.core.files import FULL, read_json, remove_whatever
@@ -25,8 +25,7 @@ from neurotier.dataset.bids import strip_extension
 from neurotier.dataset.contents import is_present
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """One mosaic to draw from an image and its mask; ``name`` is its path below the folder of mosaics."""
 
     t1w: Path
@@ -103,7 +102,10 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
             continue
         shown = folder / path.relative_to(drawn)
         shown.parent.mkdir(parents=True, exist_ok=True)
-        link_or_copy(path, shown)
+        try:
+            os.link(path, shown)
+        except OSError:  # a file system without hard links
+            shutil.copy2(path, shown)
     return [f"no mosaic {picture.name}: {why}" for picture, why in zip(stale, reasons, strict=True) if why]
 
 
@@ -139,14 +141,6 @@ def by_copies(draw: Callable[[Picture], str], stale: Sequence[Picture], workers:
     finally:
         end_forked([pid for pid, _ in copies])
     return reasons
-
-
-def link_or_copy(file: Path, name: Path) -> None:
-    """Give a file a second name, or have a copy of it there, where file systems have no hard links."""
-    try:
-        os.link(file, name)
-    except OSError:
-        shutil.copy2(file, name)
 
 
 def is_current(mask: Path, picture: Path) -> bool:

@@ -196,9 +196,10 @@ def volumes(data: ReportData) -> list[Section]:
         {
             "look_at_the_mask_of": linked(
                 data.places.mosaics / mosaic_name(row["image"]), data.places.results, row["image"]
-            )
+            ),
+            "why": doubts(row),
+            **{name: row[name] for name in ("brain_volume_mm3", "brain_voxels", "robust_z")},
         }
-        | {"why": doubts(row), **{name: row[name] for name in ("brain_volume_mm3", "brain_voxels", "robust_z")}}
         for row in sorted(filter(doubts, data["group"]), key=lambda row: -abs(row["robust_z"] or 0.0))
     ]
     return [Section(text=text), Section(rows=rows)]
@@ -211,8 +212,8 @@ def answers(data: ReportData) -> list[Section]:
     in_order = sorted(data["traffic"], key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
     flows = []
     for (tier, source), rows in gathered(((row["tier"], row["traffic_source"]), row) for row in in_order).items():
-        place = {"bytes_and_files_of_tier": tier, "how_it_is_known": SOURCES[source]}
-        flows.append(place | {name: total(row[name] for row in rows) for name in counts})
+        sums = {name: total(row[name] for row in rows) for name in counts}
+        flows.append({"bytes_and_files_of_tier": tier, "how_it_is_known": SOURCES[source]} | sums)
     return [Section(items=[f"{answer}." for answer in found]), Section(rows=flows)]
 
 
