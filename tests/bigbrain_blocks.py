@@ -9,8 +9,8 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 from configured import settings_at
-from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.blocks.sources import source_of
+from neurotier.bigbrain.room import make_blocks
 from neurotier.bigbrain.tasks import NONE, STREAMING, Block, Task
 from neurotier.core.settings import BigBrainSettings
 

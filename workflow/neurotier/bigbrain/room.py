@@ -1,20 +1,61 @@
-"""What the incrementation leaves on its tiers, and when that is removed."""
+"""The blocks of the incrementation on its tiers: how they are made, what runs leave there, and when it goes."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from neurotier.bigbrain.blocks.making import make_blocks
-from neurotier.bigbrain.blocks.sources import source_of
+from neurotier.bigbrain.blocks.nifti import NewBlock
+from neurotier.bigbrain.blocks.sources import Source, source_of
+from neurotier.bigbrain.engines.increment import shape_text
 from neurotier.bigbrain.plan import CALIBRATIONS, BigBrainPlan
 from neurotier.bigbrain.tasks import ALL, NONE, Block, Task, size_of
 from neurotier.core.errors import SourceError
+from neurotier.core.files import remove_whatever
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import size
 from neurotier.core.settings import Say
+
+
+def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
+    """Write all blocks of a source to a folder, one at a time and piece by piece; none of them needs to fit in memory.
+
+    Parameters
+    ----------
+    source
+        Where they come from.
+    folder
+        Where they go; what else lies there is removed.
+    tier
+        Its tier's name.
+
+    Raises
+    ------
+    InputError
+        If the source is not what it should be.
+    TierError
+        If the tier is full.
+    """
+    names = source.names()
+    folder.mkdir(parents=True, exist_ok=True)
+    for other in set(folder.iterdir()) - {folder / f"{name}.nii" for name in names}:
+        remove_whatever(other)
+    made = []
+    for number, name in enumerate(names, start=1):
+        file, (layout, header, pieces) = folder / f"{name}.nii", source.block(name)
+        checksum, shape = hashlib.sha256(header), shape_text(layout.shape)
+        with NewBlock(file, layout.file_bytes, tier) as new:
+            new.write(header)
+            for piece in pieces:
+                checksum.update(piece)
+                new.write(piece)
+            new.finish()
+        made.append(Block(name, str(file), shape, layout.dtype.str, layout.file_bytes, checksum.hexdigest()))
+        print(f"Block {number} of {len(names)}: {name}, {shape}, {layout.file_bytes} bytes.")
+    return made
 
 
 def fill_tier(plan: BigBrainPlan, name: str, say: Say) -> list[Block]:

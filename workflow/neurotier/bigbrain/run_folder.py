@@ -7,12 +7,11 @@ import socket
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from neurotier.bigbrain.blocks.making import make_blocks
 from neurotier.bigbrain.checking import Checked, checksum_of
 from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
 from neurotier.bigbrain.engines.spark_events import DRIVERS, Driver, read_events
 from neurotier.bigbrain.plan import CHECKED, FINISHED, BigBrainPlan, is_calibration
-from neurotier.bigbrain.room import ensure_blocks, make_room
+from neurotier.bigbrain.room import ensure_blocks, make_blocks, make_room
 from neurotier.bigbrain.tasks import Task
 from neurotier.core.files import write_json
 from neurotier.core.kinds import is_in_memory
