@@ -31,7 +31,7 @@ FLUIDS = (FLUID, MEASURED)
 """Fluid members of the model, preferred one first."""
 
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
-CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing")
+CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing", "variant")
 
 Predictions = Mapping[IncrementCondition, Mapping[str, Row]]
 """Predictions for a condition, by member of the model."""
@@ -166,8 +166,8 @@ def ratio(predicted_s: float | None, measured_s: float | None) -> float | None:
 
 
 def cells(row: Row) -> Row:
-    """A condition as the first cells of a row behind a figure; those of the replay have a variant."""
-    return {name: row[name] for name in (*CELLS, "variant") if name in row}
+    """A condition as the first cells of a row behind a figure."""
+    return {name: row[name] for name in CELLS}
 
 
 NO_RUN = "No run of the incrementation is valid"

@@ -174,8 +174,7 @@ def cell(column: str, value: Any) -> dict[str, Any]:
     return {"text": said(value), "value": value, "class": "n"}
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A figure in a page: its heading, and the function that makes its chart of the page's data.
 
     The function's docstring says how to read it, and its name is that of the files. A function with ``parts`` draws one

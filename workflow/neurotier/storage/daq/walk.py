@@ -66,28 +66,28 @@ def backlog(
         How long they wrote, s.
     """
     stamps = [read_stamps(*one, record_bytes) for one in zip(files, written, strict=True)]
-    if not all(stamps):
+    known = [one for one in stamps if one]
+    if len(known) < len(stamps):
         return []
-    begun_s = min(one[0][0] for one in stamps)
-    times = np.linspace(0, min(writing_s, max(one[-1][0] for one in stamps) - begun_s), STEPS)
-    total = sum((np.interp(times + begun_s, *np.array(one).T) for one in stamps), 0 * times)
+    begun_s = min(moments_s[0] for moments_s, _ in known)
+    times = np.linspace(0, min(writing_s, max(moments_s[-1] for moments_s, _ in known) - begun_s), STEPS)
+    total = sum((np.interp(times + begun_s, *one) for one in known), 0 * times)
     held = np.maximum(0.0, times * input_bytes_per_s - total)
     return list(zip(times.tolist(), held.tolist(), strict=True))
 
 
-def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> list[tuple[float, int]]:
+def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> tuple[np.ndarray, np.ndarray] | None:
     """When some records of a writer were written, s by fio's clock, and the bytes before each."""
     count = written_bytes // record_bytes
     if not count:
-        return []
+        return None
     header = np.dtype(HEADER)
     rest = ("rest", f"V{record_bytes - header.itemsize}")
     records = np.memmap(file, np.dtype([*HEADER, rest]), "r", shape=(count,))
     looked = records[:: max(1, count // SAMPLES)]
     if not ((looked["magic"] == MAGIC) & (looked["len"] == record_bytes)).all():
-        return []
-    times = looked["seconds"] + 1e-9 * looked["nanoseconds"]
-    return list(zip(times.tolist(), looked["offset"].tolist(), strict=True))
+        return None
+    return looked["seconds"] + 1e-9 * looked["nanoseconds"], looked["offset"]
 
 
 GB = 1e9
