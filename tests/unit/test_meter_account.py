@@ -154,7 +154,9 @@ def exits(
     found = usage(**{name: value for name, value in figures.items() if name != "counted"})
     if "counted" in figures:
         found.take_bytes(figures["counted"])
-    found.take_exits(branch(**records), samples or sampler(), True, delays)
+    samples = samples or sampler()
+    samples.delays = delays
+    found.take_exits(branch(**records), samples, True)
     return told(found, names)
 
 
@@ -211,7 +213,8 @@ def test_records_tell_bytes_of_processes_that_nobody_waited_for() -> None:
 def sampled(names: str, samples: Sampler, delays: bool = True, alone: bool = True, **figures: Any) -> str:
     """What is known of a phase by samples alone."""
     found = usage(block_io_s=None, **figures)
-    found.take_samples(samples, alone, delays)
+    samples.delays = delays
+    found.take_samples(samples, alone)
     return told(found, names)
 
 

@@ -143,8 +143,7 @@ class Instruments:
 
     def __init__(self, watches: Sequence[FolderWatch]) -> None:
         self.exits = ExitRecords.listen()
-        self.delays = delays_accounted()
-        self.sampler = Sampler(os.getpid(), self.exits, self.delays)
+        self.sampler = Sampler(os.getpid(), self.exits, delays_accounted())
         self.lookers: tuple[Sampler | FolderWatch, ...] = (self.sampler, *watches)
         self.pressure = Pressure()
         self.bytes_before = bytes_of_children()
@@ -171,9 +170,9 @@ class Instruments:
         branch = self.exits.descendants() if self.exits else None
         run_queue = run_queue_accounted()
         if branch is not None:
-            usage.take_exits(branch, self.sampler, run_queue, self.delays)
+            usage.take_exits(branch, self.sampler, run_queue)
         elif self.exits is None:
-            usage.take_samples(self.sampler, run_queue, self.delays)
+            usage.take_samples(self.sampler, run_queue)
         usage.refuse_bytes(self.sampler.asynchronous.found)
         usage.take_pressure(self.pressure)
         usage.account_reason = STOPPED if was_stopped else self.account_reason(usage, branch)
@@ -190,7 +189,7 @@ class Instruments:
             return None
         if self.exits is None:
             return "no exit records in this name space" if os.geteuid() == 0 else NOT_ROOT
-        return "the kernel misbooked waits for storage" if self.delays else SWITCHED_OFF
+        return "the kernel misbooked waits for storage" if self.sampler.delays else SWITCHED_OFF
 
     def close(self) -> None:
         """Stop listening."""

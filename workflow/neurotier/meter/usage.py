@@ -181,7 +181,7 @@ class Usage:
             self.logical_read_bytes = self.logical_written_bytes = None
             self.bytes_reason = reason
 
-    def take_exits(self, branch: Branch, sampler: Sampler, run_queue: bool, delays: bool) -> None:
+    def take_exits(self, branch: Branch, sampler: Sampler, run_queue: bool) -> None:
         """Take the figures of exit records.
 
         Parameters
@@ -190,8 +190,8 @@ class Usage:
             Sums over the tree.
         sampler
             Its thread states give the wait for storage where the kernel booked none, or a wrong one.
-        run_queue, delays
-            Whether the kernel accounts waits for a CPU, and those for storage and memory.
+        run_queue
+            Whether the kernel accounts waits for a CPU.
         """
         cpu_s = branch.runtime_ns / 1e9
         if cpu_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
@@ -204,9 +204,9 @@ class Usage:
         if run_queue:
             self.run_queue_s = branch.run_queue_ns / 1e9
             self.wait_source, self.seen_share = "taskstats", 1.0
-        if delays:
+        if sampler.delays:
             self.memory_stall_s = branch.memory_ns / 1e9
-        if delays and branch.misbooked_ns / 1e9 <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
+        if sampler.delays and branch.misbooked_ns / 1e9 <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
             self.block_io_s = branch.block_io_ns / 1e9
         elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
             self.wait_source = "sampled"
@@ -221,7 +221,7 @@ class Usage:
             self.take_bytes([getattr(branch, name) for name in BYTES])
             self.bytes_source = "taskstats"
 
-    def take_samples(self, sampler: Sampler, run_queue: bool, delays: bool) -> None:
+    def take_samples(self, sampler: Sampler, run_queue: bool) -> None:
         """Take the waits that were sampled; parameters as :meth:`take_exits`."""
         runtime_s, run_queue_s, booked_s, user, system = sampler.seen()
         if run_queue:
@@ -230,8 +230,8 @@ class Usage:
             if (user + system) / TICKS_PER_S > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
                 self.user_s, self.system_s = user / TICKS_PER_S, system / TICKS_PER_S
                 self.cpu_source, self.seen_share = "sampled", None
-        if run_queue and (delays or not sampler.asynchronous.found):
-            is_booked = delays and not sampler.activity.misbooked
+        if run_queue and (sampler.delays or not sampler.asynchronous.found):
+            is_booked = sampler.delays and not sampler.activity.misbooked
             self.block_io_s = self.off_core(booked_s if is_booked else sampler.waiting_s(self.wall_s), sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
