@@ -20,7 +20,6 @@ from neurotier.storage.staging.curves import (
     Hidden,
     curves,
     hidden,
-    of_each_place,
     place_text,
     synchronising,
 )
@@ -42,7 +41,7 @@ def scaling(rows: Sequence[Row], axes: Mapping[str, str], per: str | None = None
     """With how many processes a step takes least, and what more of them cost."""
     clauses, every = list[str](), list[Curve]()
     for way, axis in axes.items():
-        found = of_each_place(curves(rows, axis, way, per))
+        found = curves(rows, axis, way, per)
         if found:
             clauses.append((growth_text if per == CLIENT else least_text)(found, VERBS[way], axis))
             every += found
@@ -151,7 +150,7 @@ def response_times(data: Data, axes: Mapping[str, str], note: str, per: str | No
     table = [
         measured(titles[way], curve.name, count, times) | {"others": curve.others_text}
         for way, axis in axes.items()
-        for curve in of_each_place(curves(rows, axis, way, per))
+        for curve in curves(rows, axis, way, per)
         for count, times in curve.times.items()
     ]
     says = scaling(rows, axes, per)

@@ -6,7 +6,7 @@ The published experiment varies the servers (its Figure 6), and the readers or t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from neurotier.core.kinds import is_in_memory
@@ -82,7 +82,8 @@ def place_text(tier: str, engine: str) -> str:
 
 
 def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> list[Curve]:
-    """Every curve with at least two numbers on its axis.
+    """For every tier and engine the curve with the most numbers on its axis, two or more, and of those with most other
+    processes.
 
     Parameters
     ----------
@@ -103,11 +104,6 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         times = {count: Spread.of(by_count[count], f"{way}_s") for count in sorted(by_count)}
         if len(times) > 1 and per in (None, own_per):
             found.append(Curve(tier, engine, axis, tuple(rest), times))
-    return found
-
-
-def of_each_place(found: Sequence[Curve]) -> list[Curve]:
-    """For every tier and engine, the curve with the most numbers on its axis, then with most other processes."""
     of_place = gathered((one.name, one) for one in found)
     return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 
