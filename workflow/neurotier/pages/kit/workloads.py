@@ -31,17 +31,17 @@ def workload_page(
     Parameters
     ----------
     measured
-        What there is to say of the points that were measured, below the title.
+        What to say about the measured points, below the title.
     parts
-        Its own; those that all workloads have come after them.
+        The workload's own; those that all workloads have follow.
     method
         How it is measured, in a sentence or two.
     tables
-        Further ones.
+        Further tables.
     note
-        On its tiers.
+        A note on its tiers.
     about
-        What else a page has.
+        Other arguments of :class:`Page`.
     """
     return Page(
         name=name,
@@ -58,7 +58,7 @@ def workload_page(
 
 
 def counts_text(points: Rows, what: str) -> str:
-    """How many points were measured, and ``what`` else there is to say of them."""
+    """How many points were measured, and ``what`` else there is to say about them."""
     count = len(measured_rows(points))
     return f"{count:,} of {counted(len(points), 'point')} measured{what if count else ''}"
 

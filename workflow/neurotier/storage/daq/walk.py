@@ -203,7 +203,7 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
 
 def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> FioJob:
     """The check of what each writer has written, bytes."""
-    # seeds go by the place of a job, so one stands there all the same
+    # seeds depend on a job's position, so there must be one for a writer that wrote nothing, too
     nothing = {"ioengine": "null", "verify": "0", "size": str(point.record_bytes)}
     return FioJob(
         name="check",
