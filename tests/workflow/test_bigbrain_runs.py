@@ -179,8 +179,10 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
     assert ended.lines(f"BigBrain: outputs of {len(runs)} runs are byte-identical")
     conditions = project.table("bigbrain/figures/bigbrain_phases.tsv")
     here = socket.gethostname()
-    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[: len(engines) + 1]] == [
-        *((here, engine, "local") for engine in engines),
+    # on a busy machine Spark's tasks are over before the next begins: then it is not compared
+    compared = [run["engine"] for run in runs if run["engine"] != "spark" or run["valid"] == "valid"]
+    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[: len(compared) + 1]] == [
+        *((here, engine, "local") for engine in compared),
         ("published", "gnu-parallel", "DRAM"),
     ]
     predicted = [row for row in project.table("bigbrain/figures/bigbrain_makespans.tsv") if row["kind"] == "predicted"]
