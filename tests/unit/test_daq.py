@@ -72,16 +72,25 @@ def test_a_record_that_is_not_as_it_was_written_is_found(tmp_path: Path, spoil: 
 
 
 @pytest.mark.parametrize(
-    ("reached", "peak_bytes", "expected"),
-    [(1.0, None, "0 -"), (0.99, 50.0, "0 50"), (0.91, 50.0, "0 4000"), (0.89, 50.0, "1 11000"), (0.5, None, "1 50000")],
+    ("reached", "peak_bytes", "left_bytes", "expected"),
+    [
+        (1.0, None, None, "0 -"),
+        (0.99, 50.0, None, "0 50"),
+        (0.91, 50.0, None, "0 4000"),
+        (0.91, 50.0, 100.0, "0 50"),  # what fio took longer is no deficit
+        (0.99, 150.0, 150.0, "0 2500"),
+        (0.89, 50.0, 50.0, "1 11000"),
+        (0.5, None, None, "1 50000"),
+    ],
 )
 def test_buffer_is_told_where_it_is_known_and_a_rare_flush_excuses_little(
-    tmp_path: Path, reached: float, peak_bytes: float | None, expected: str
+    tmp_path: Path, reached: float, peak_bytes: float | None, left_bytes: float | None, expected: str
 ) -> None:
     settings = settings_of("daq", tmp_path, {"disk": tmp_path}, seconds=2, flush_s=5, target_s=100, tolerance=0.05).daq
     row = {"flushed": "while writing", "rate_bytes_per_s": 1000, "input_bytes_per_s": 1000}
     row |= {"throughput_bytes_per_s": reached * 1000, "backlog_peak_bytes": peak_bytes}
-    assert told(judged(row, [reached * 1000], settings), "late_writers buffer_bytes") == expected
+    curve = [] if left_bytes is None else [(2.0, left_bytes)]
+    assert told(judged(row, [reached * 1000], curve, settings), "late_writers buffer_bytes") == expected
 
 
 SHORT: dict[str, Any] = {"writers": [2], "rate": "2 MB", "seconds": 0.2}

@@ -57,7 +57,7 @@ def buffer(data: Data) -> Chart:
             row["time_s"],
             row["backlog_bytes"],
         )
-        for row in data["backlog"]
+        for row in sorted(data["backlog"], key=itemgetter("writers"))
         if row["repetition"] == 1
     ]
     measured_s, said = max((row["at"] for row in rows), default=0.0), []

@@ -49,9 +49,6 @@ def backlog(
     next to its number. That is exact where fio's bandwidth logs, which only show windows in which something was
     written, are not.
 
-    When a record was written stands in the record itself: fio's verification puts the time beside its number. That is
-    exact where fio's logs of bandwidth, which tell of windows in which anything was written, are not.
-
     Parameters
     ----------
     files
@@ -325,8 +322,9 @@ class Daq(Workload[Point]):
         backlogs = []
         for row in rows:
             named = {name: row[name] for name in ("tier", "over", "engine", "writers", "repetition")}
-            backlogs += [{**named, "time_s": time_s, "backlog_bytes": held} for time_s, held in row.pop("curve", [])]
-            row |= judged(row, row.pop("writer_rates", None), self.settings.daq)
+            curve = row.pop("curve", [])
+            backlogs += [{**named, "time_s": time_s, "backlog_bytes": held} for time_s, held in curve]
+            row |= judged(row, row.pop("writer_rates", None), curve, self.settings.daq)
         return {"daq": rows, "backlog": backlogs}
 
 
@@ -343,8 +341,12 @@ def cells(done: FioResult, curve: Curve) -> Row:
     }
 
 
-def judged(row: Row, writer_rates: list[float] | None, settings: DaqSettings) -> Row:
-    """How many writers fell behind, and the buffer that they need; not stored, since the configuration decides."""
+def judged(row: Row, writer_rates: list[float] | None, curve: Curve, settings: DaqSettings) -> Row:
+    """How many writers fell behind, and the buffer that they need; not stored, since the configuration decides.
+
+    For writers that hold their rate, the end of the curve tells what is missing, if there is one: fio's durations are a
+    few milliseconds longer than asked for, which would pass for a deficit.
+    """
     if writer_rates is None:
         return {}
     flush = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0
@@ -352,6 +354,9 @@ def judged(row: Row, writer_rates: list[float] | None, settings: DaqSettings) ->
     least = (1 - settings.tolerance - flush) * row["rate_bytes_per_s"]
     late = sum(rate < least for rate in writer_rates)
     behind = row["input_bytes_per_s"] * (1 if late else 1 - flush) - row["throughput_bytes_per_s"]
+    if curve and not late:
+        end_s, held = curve[-1]
+        behind = held / end_s - row["input_bytes_per_s"] * flush
     known = [row["backlog_peak_bytes"]] if row["backlog_peak_bytes"] is not None else []
     if late or behind > 0:  # even if the rate is kept, a small deficit may grow
         known.append(behind * settings.target_s)
