@@ -166,7 +166,7 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
 def test_a_home_that_cannot_be_written_is_a_line(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
     home = mount_tmpfs(tmp_path / "home", "ro")
     said = said_by(tmp_path, 1, "", "--logger", "neurotier", HOME=str(home))
-    assert f"neurotier: {home}/.cache: Read-only file system; make room or allow writing there (XDG_" in said
+    assert f"neurotier: {home}/.cache: Read-only file system; make room or allow access there (XDG_" in said
 
 
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ rule clone_dataset:
     params:
         results=RESULTS,
         source=lambda wildcards: named_source(settings.dataset.source),
-        cloned=plan.cloned(),
+        version=lambda wildcards: settings.dataset.version,
+        sites=lambda wildcards: settings.dataset.sites,
         # As text: Snakemake does not see that a path has changed.
         placement=lambda wildcards: str(places.datasets),
     message:

@@ -51,7 +51,7 @@ class Mount(NamedTuple):
 
 
 class Tier(NamedTuple):
-    """A declared storage place on this node or, if ``node``, on the node of each job."""
+    """A declared storage place on this node or, if ``node``, on the node of each job; written to or only read."""
 
     name: str
     path: Path

@@ -33,7 +33,7 @@ from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount, is_elsewhere, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
-from neurotier.dataset.bids import Reasons, is_bids, selector
+from neurotier.dataset.bids import Reasons, is_bids
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
 from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
 
@@ -228,8 +228,7 @@ def require_sites(dataset: Dataset) -> None:
         raise SourceError(
             f"{len(dataset.unreachable)} of the sub-datasets asked for cannot be reached: {named}",
             f"dataset.source {dataset.source!r}",
-            "start the same command again to analyse what is missing, or name the others in dataset.sites "
-            "or dataset.participants",
+            "start the same command again to analyse what is missing, or name the others in dataset.sites",
         )
 
 
@@ -266,10 +265,8 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     known = subdatasets(dataset=str(folder), result_renderer="disabled")
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
-    is_wanted = selector(settings.participants, "sub")
-    # If each participant is a sub-dataset, they belong to one site, the dataset itself.
-    people = [path for path in recorded if path.startswith("sub-") and is_wanted(path.partition("/")[0])]
-    wanted = [site for site in sites if site] + (people if "" in sites else [])
+    # If each participant is a sub-dataset, all of them belong to one site, the dataset itself.
+    wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
     missing = [path for path in wanted if commit(folder / path) != recorded[path] or fault_of(folder / path)]
     unreachable = refused_subdatasets(folder, missing)
     missing = [path for path in missing if path not in unreachable]

@@ -4,6 +4,7 @@ Pressure is wall time, however many threads there are: the time during which at 
 control group (version 2) is read; none is made, since moving a process into a new one takes 4 to 25 ms (for the
 kernel's grace period), more than metering may cost. Batch systems and containers give each job a group of its own;
 where the group is shared with other processes, only the machine's pressure is known, and is labelled as such.
+Source: Linux ``Documentation/accounting/psi.rst`` and ``admin-guide/cgroup-v2.rst``.
 """
 
 from __future__ import annotations

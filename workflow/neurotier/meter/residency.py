@@ -2,6 +2,7 @@
 
 ``mincore`` is called here on a mapping of each file: running ``fincore`` would cost more than the meter may. Files on
 tmpfs are always in memory, files on a DAX mount never in the cache.
+Source: ``mincore(2)``. Since Linux 5.2 it reports 'all' for files that the caller neither owns nor may write to.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ class AsynchronousCalls:
     Linux counts those bytes only where they reach a device. A tree that makes such calls is recognised by what it
     holds: a ring is an open file, an AIO context is mapped memory. A process is first examined after 10 ms, then less
     and less often; one that is gone by then is not recognised.
+    Source: ``io_uring(7)``, ``io_setup(2)``, ``proc(5)`` (``fs/aio-nr``).
 
     Attributes
     ----------

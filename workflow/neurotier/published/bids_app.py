@@ -112,7 +112,7 @@ def run_name(log: Path) -> tuple[str, int]:
 
 
 def asked_parallelism(running: int) -> int:
-    """Requested simultaneous tasks, from the most that ran: the next larger of 25 and 96.
+    """Requested simultaneous tasks, from the most that ran: the smaller of 25 and 96 that is not below it.
 
     GNU Parallel fills its slots as long as tasks are left, so a run of 685 tasks reaches what was requested; in the
     logs at hand the most is exactly 25 or 96. Above 96 it is taken as it is.

@@ -283,15 +283,14 @@ class Plan(Needs):
     def filters(self) -> Record:
         """The selection: if it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
-        chosen = {key: getattr(dataset, key) for key in ("sessions", "runs", "links_to")}
+        chosen = {key: getattr(dataset, key) for key in ("participants", "sessions", "runs", "links_to")}
         return self.cloned() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def cloned(self) -> Record:
         """What a clone is of, in addition to its source."""
         dataset = self.settings.dataset
         demo = {"demo": vars(self.settings.demo)} if dataset.source == "demo" else {}
-        # of those participants who are sub-datasets only the chosen ones are installed
-        return {key: getattr(dataset, key) for key in ("version", "sites", "participants")} | demo
+        return {"version": dataset.version, "sites": dataset.sites, **demo}
 
     @property
     def selection(self) -> str:
