@@ -204,17 +204,6 @@ def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
     assert (placed / "opt/link").read_text() == "mine"
 
 
-def test_an_image_file_that_is_touched_stays_the_same_and_one_built_again_is_another(
-    engine: Engine, tmp_path: Path
-) -> None:
-    image = make_tiny(engine, tmp_path)
-    meant = content_of(str(image), {})
-    os.utime(image, (1, 1))
-    assert content_of(str(image), {}) == meant
-    image.unlink()
-    assert content_of(str(make_tiny(engine, tmp_path)), {}) != meant
-
-
 def test_a_run_verifies_an_image_once_for_all_its_jobs(made: Store, own_image: Path, tmp_path: Path) -> None:
     """Jobs that come later read nothing of it, by the access times of a file in it; a damaged marker says nothing."""
     image = made.obtain(str(own_image), "tool.bet.image")

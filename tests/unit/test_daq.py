@@ -78,7 +78,7 @@ def test_a_record_that_is_not_as_it_was_written_is_found(tmp_path: Path, spoil: 
         (0.99, 50.0, None, "0 50"),
         (0.91, 50.0, None, "0 4000"),
         (0.91, 50.0, 100.0, "0 50"),  # what fio took longer is no deficit
-        (0.99, 150.0, 150.0, "0 2500"),
+        (0.92, 150.0, 150.0, "0 2500"),
         (0.89, 50.0, 50.0, "1 11000"),
         (0.5, None, None, "1 50000"),
     ],

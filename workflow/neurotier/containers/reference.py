@@ -31,7 +31,7 @@ from neurotier.core.errors import InputError, NeurotierError, SettingsError, Sou
 from neurotier.core.files import absolute_path, remove_tree
 from neurotier.core.foreign import copy_file, open_in_dataset
 from neurotier.core.installed import ROOT
-from neurotier.core.places import safe_name, short_hash
+from neurotier.core.places import safe_name
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import is_plain_folder
@@ -286,9 +286,6 @@ def mirror() -> str:
 LARGE_BYTES = 1_000_000
 """Files from this size on are not read as a whole at each start."""
 
-HEADER_BYTES = 1 << 16
-"""Where an image file has its identifier, and when it was built: the header of SIF, the superblock of squashfs."""
-
 
 def version_of(file: Path) -> str:
     """What changes when a large file is replaced or edited."""
@@ -315,9 +312,6 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     path = reference.path
     if reference.kind in ("registry", "dataset"):
         return reference.text
-    if reference.kind == "file":  # which may be touched, or fetched again; its first bytes tell builds apart
-        with path.open("rb") as file:
-            return f"{reference.text} {path.stat().st_size} {short_hash(file.read(HEADER_BYTES).hex())}"
     if reference.kind != "definition":
         return f"{reference.text} {version_of(path / 'index.json' if path.is_dir() else path)}"
     content, arguments = path.read_text(errors="replace"), build_arguments(path, {"MIRROR": "any", **given})

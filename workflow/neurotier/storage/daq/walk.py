@@ -354,9 +354,8 @@ def judged(row: Row, writer_rates: list[float] | None, curve: Curve, settings: D
     least = (1 - settings.tolerance - flush) * row["rate_bytes_per_s"]
     late = sum(rate < least for rate in writer_rates)
     behind = row["input_bytes_per_s"] * (1 if late else 1 - flush) - row["throughput_bytes_per_s"]
-    if curve and not late:
-        end_s, held = curve[-1]
-        behind = held / end_s - row["input_bytes_per_s"] * flush
+    if behind > 0 and not late and (end_s := curve[-1][0] if curve else 0.0):
+        behind = curve[-1][1] / end_s - row["input_bytes_per_s"] * flush
     known = [row["backlog_peak_bytes"]] if row["backlog_peak_bytes"] is not None else []
     if late or behind > 0:  # even if the rate is kept, a small deficit may grow
         known.append(behind * settings.target_s)
