@@ -80,8 +80,8 @@ $(READY): requirements.lock pyproject.toml
 	@case "$$PWD" in *[[:space:]:]*) \
 	    echo "make: $$PWD: the path of this checkout has a space or a colon in it, with which its environment" \
 	        "would not work; nothing was installed: move the checkout" >&2; exit 1;; esac
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-	    echo "make: $(PYTHON) cannot make an environment; install python3 and python3-venv (Debian, Ubuntu:" \
+	@$(PYTHON) -c 'import ensurepip, tomllib, venv' 2>/dev/null || { \
+	    echo "make: $(PYTHON) cannot make an environment; install Python 3.11 or later with venv (Debian, Ubuntu:" \
 	        "apt install python3-venv)" >&2; exit 1; }
 	@echo 'Making the environment in $(VENV) (a minute or two)'
 	@$(PYTHON) -m venv $(VENV)

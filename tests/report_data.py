@@ -233,7 +233,7 @@ def make_results(
     ):
         for name, rows in tables.items():
             write_table(place / f"{name}.tsv", name, rows)
-    dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "demo", "version": "4f2a91c"}
+    dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "datalad", "unreachable": {}}
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES} if count >= 20 else {}
     write_json(places.index / "dataset.json", {**dataset, "sites": sites})
     write_json(places.group / "summary.json", group.summary(volumes))

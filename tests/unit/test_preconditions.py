@@ -134,7 +134,7 @@ def test_a_container_engine_is_looked_for_and_then_no_tool(monkeypatch: pytest.M
     [
         ("with space", "python3", "the path of this checkout has a space or a colon in it"),
         ("with:colon", "python3", "the path of this checkout has a space or a colon in it"),
-        ("plain", "false", "make: false cannot make an environment; install python3 and python3-venv"),
+        ("plain", "false", "make: false cannot make an environment; install Python 3.11 or later with venv"),
     ],
 )
 def test_make_refuses_before_anything_is_installed(tmp_path: Path, folder: str, python: str, line: str) -> None:

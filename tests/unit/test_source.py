@@ -147,7 +147,7 @@ def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_pat
         cloned(demo_source, tmp_path, sites=["SiteC"])
 
 
-def test_a_participant_that_is_a_sub_dataset_and_gone_is_said_once(tmp_path: Path) -> None:
+def test_a_participant_that_is_a_sub_dataset_and_gone_is_said_once_and_fails_who_asks_for_it(tmp_path: Path) -> None:
     from datalad.api import Dataset as Repository
 
     prepare_environment()
@@ -159,6 +159,9 @@ def test_a_participant_that_is_a_sub_dataset_and_gone_is_said_once(tmp_path: Pat
     (source.pathobj / "sub-02").rename(tmp_path / "lost")
     dataset = cloned(source.path, tmp_path, sites=[], participants=[])
     assert list(dataset.unreachable) == ["sub-02"]
+    require_sites(dataset, ["01", "sub-03"])
+    with pytest.raises(SourceError, match=r"'sub-02': .* or dataset\.participants"):
+        require_sites(dataset, ["02"])
     assert list(index_dataset(dataset, settings_at().dataset, None, quiet).skipped) == ["'sub-02'"], "and once"
 
 
@@ -173,7 +176,7 @@ def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, mon
     assert (list(found.sites), set(found.unreachable)) == (["Same", "UPSM"], set(leads))
     assert "name its folder in dataset.links_to" in found.unreachable["NYU"]
     with pytest.raises(SourceError, match="'NYU': is a link that leads out of the dataset"):
-        require_sites(cloned(study, tmp_path, said.append, sites=["UPSM", "NYU"]))
+        require_sites(cloned(study, tmp_path, said.append, sites=["UPSM", "NYU"]), [])
     assert [line.partition(":")[0] for line in said] == ["'NYU' cannot be reached"]
     with pytest.raises(SourceError, match="NYU: cannot be reached: is a link that leads out"):
         cloned(study, tmp_path, sites=["NYU"])

@@ -405,7 +405,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     wait_for(lambda: len([*(project.results / "state" / "runs").glob("*.json")]) >= 2)
     (tools / "old").unlink()
     done = done_well(head)
-    assert done.lines("neurotier: 3 cluster jobs of an earlier run are waited for: ")
+    assert done.lines("neurotier: waiting for 3 cluster jobs of an earlier run: ")
     assert cluster.next_job() == second, "no job was submitted"
     assert sorted(records(project)) == [f"sub-{label}" for label in labels]
     assert sorted(called(project)) == [f"sub-{label}" for label in labels], "nobody was analysed twice"

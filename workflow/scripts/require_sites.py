@@ -6,5 +6,5 @@ from neurotier.run.scripting import script
 
 with script(snakemake) as context:
     dataset = load_dataset(context.places)
-    require_sites(dataset)
+    require_sites(dataset, context.settings.dataset.participants)
     context.write_json("sites", {"sites": list(dataset.sites)})

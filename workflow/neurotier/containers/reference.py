@@ -1,7 +1,8 @@
 """References: how the configuration names a container image, what pins it, and how it is obtained.
 
 A registry reference must have a digest, since a tag could mean another image tomorrow. A file or archive is identified
-by its content, a definition file by its text and build arguments, the image of a DataLad dataset by dataset and name.
+by path, size and time, a definition file by its text and build arguments, the image of a DataLad dataset by dataset and
+name.
 
 A container dataset, as made by datalad-container (ReproNim/containers is one), says in its ``.datalad/config`` where
 each of its images lies: ``datalad.containers.NAME.image``. It is cloned only while one image is fetched, of which the

@@ -52,8 +52,7 @@ PARTICIPANTS_BYTES = 8 << 20
 """Largest participants.tsv that is read."""
 
 PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}(/|$)")
-T1W_ENDS = tuple(f"T1w{extension}" for extension in EXTENSIONS)
-T1W_NAMES = tuple(f"_{end}" for end in T1W_ENDS)
+T1W = re.compile(r"(_?)T1w\.nii(\.gz)?\Z")
 LABEL_SHOWN = 100
 
 MAY_LACK = ("site", "session", "bids_run")
@@ -337,8 +336,8 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
     """
     subject, *rest = PurePosixPath(path).relative_to(site).parts
     if suffixes is None:
-        is_one = path.endswith(T1W_ENDS) and (path.endswith(T1W_NAMES) or is_t1w("/".join((subject, *rest))))
-        return read_image(path, site) if is_one else None
+        ends = T1W.search(path)
+        return read_image(path, site) if ends and (ends[1] or is_t1w("/".join((subject, *rest)))) else None
     if not rest or (suffixes and rest[-1].split(".")[0].rsplit("_", 1)[-1] not in suffixes):
         return None
     if not SAFE_PATH.fullmatch(path):

@@ -33,7 +33,7 @@ from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount, is_elsewhere, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
-from neurotier.dataset.bids import Reasons, is_bids
+from neurotier.dataset.bids import Reasons, is_bids, selector
 from neurotier.dataset.commands import NETWORK_DOWN, ask_git, message_of, naming_commands, prepare_environment, retry
 from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
 
@@ -215,20 +215,31 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
         )
 
 
-def require_sites(dataset: Dataset) -> None:
-    """Raise unless every selected site is installed.
+def missed(unreachable: Reasons, participants: Sequence[str | int]) -> Reasons:
+    """Unreachable sub-datasets without those of participants who are not asked for.
+
+    >>> missed({"NYU": "gone", "sub-01": "gone", "sub-02": "gone"}, ["02"])
+    {'NYU': 'gone', 'sub-02': 'gone'}
+    """
+    is_asked_for = selector(participants, "sub")
+    return {path: why for path, why in unreachable.items() if not path.startswith("sub-") or is_asked_for(path)}
+
+
+def require_sites(dataset: Dataset, participants: Sequence[str | int]) -> None:
+    """Raise unless every selected site is installed, and every participant asked for who is a sub-dataset.
 
     Raises
     ------
     SourceError
-        Naming the sites that are not, and why.
+        Naming those that are not, and why.
     """
-    if dataset.unreachable:
-        named = "; ".join(f"{path!r}: {reason}" for path, reason in dataset.unreachable.items())
+    if lost := missed(dataset.unreachable, participants):
+        named = "; ".join(f"{path!r}: {reason}" for path, reason in lost.items())
         raise SourceError(
-            f"{len(dataset.unreachable)} of the sub-datasets asked for cannot be reached: {named}",
+            f"{len(lost)} of the sub-datasets asked for cannot be reached: {named}",
             f"dataset.source {dataset.source!r}",
-            "start the same command again to analyse what is missing, or name the others in dataset.sites",
+            "start the same command again to analyse what is missing, or name the others in dataset.sites "
+            "or dataset.participants",
         )
 
 
@@ -266,13 +277,13 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
     # If each participant is a sub-dataset, all of them belong to one site, the dataset itself.
-    wanted = [site for site in sites if site] + [path for path in recorded if path.startswith("sub-") and "" in sites]
-    missing = [path for path in wanted if commit(folder / path) != recorded[path] or fault_of(folder / path)]
-    unreachable = refused_subdatasets(folder, missing)
-    missing = [path for path in missing if path not in unreachable]
+    wanted = [path for path in recorded if path in sites or ("" in sites and path.startswith("sub-"))]
+    lacking = [path for path in wanted if commit(folder / path) != recorded[path] or fault_of(folder / path)]
+    unreachable = refused_subdatasets(folder, lacking)
+    missing = {path: recorded[path] for path in lacking if path not in unreachable}
     if missing:
         say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
-        unreachable |= install_all(folder, {path: recorded[path] for path in missing}, settings, say)
+        unreachable |= install_all(folder, missing, settings, say)
         flush_file_system(folder)
     unreachable |= {path: reason for path in wanted if path not in unreachable and (reason := refused(folder / path))}
     mark_of(folder, "").mkdir(exist_ok=True)
@@ -534,8 +545,8 @@ def renew_clone(places: Places, say: Say) -> None:
     other things of the user's are never touched.
     """
     data = read_if_whole(places.dataset_facts)
-    clone = Path(data.get("path", ""))
-    if data.get("kind") == "datalad" and clone.parent.absolute() == places.datasets.absolute() and clone.exists():
+    clone = places.datasets.absolute() / Path(data.get("path", "")).name
+    if data.get("kind") == "datalad" and clone.exists():
         prepare_environment()
         with exclusive(clone):
             for folder in (clone, *(clone / site for site in data["sites"] if site)):

@@ -65,22 +65,19 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say) -> None:
     InputError
         If the head cannot be used.
     TierError
-        If ``folder`` is taken or cannot be written.
+        If ``folder`` is taken.
     SourceError
         If DataLad or git-annex fails.
     """
     head, description = head_of(settings)
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise TierError("the demonstration dataset needs a new folder", str(folder), "remove this one")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with made_whole(folder) as partial:
-            say(f"Its heads are made from {description}.")
-            write_files(partial, settings, head, description)
-            prepare_environment()
-            save_datasets(partial)
-    except OSError as error:
-        raise TierError(f"cannot make the demonstration dataset: {error}", str(folder)) from error
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise TierError("the demonstration dataset needs a new folder", str(folder), "remove this one")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with made_whole(folder) as partial:
+        say(f"Its heads are made from {description}.")
+        write_files(partial, settings, head, description)
+        prepare_environment()
+        save_datasets(partial)
 
 
 def head_of(settings: DemoSettings) -> tuple[nib.Nifti1Image, str]:

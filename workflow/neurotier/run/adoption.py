@@ -118,8 +118,7 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
             kept.append(number)
             del left[number]
     if kept:
-        are = "are" if len(kept) > 1 else "is"
-        say(f"neurotier: {counted(len(kept), 'cluster job')} of an earlier run {are} waited for: {' '.join(kept)}")
+        say(f"neurotier: waiting for {counted(len(kept), 'cluster job')} of an earlier run: {' '.join(kept)}")
     end_jobs(left, others, command, say)
     return taken
 

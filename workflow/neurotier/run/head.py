@@ -51,7 +51,7 @@ from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
-from neurotier.dataset.source import renew_clone
+from neurotier.dataset.source import missed, renew_clone
 from neurotier.run.adoption import last_facts, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch
@@ -437,7 +437,8 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if not stopped_by else ():
             say(str(one.get("line")))
-        for path, reason in read_if_whole(places.dataset_facts).get("unreachable", {}).items():
+        unreachable = read_if_whole(places.dataset_facts).get("unreachable", {})
+        for path, reason in missed(unreachable, settings.dataset.participants).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")

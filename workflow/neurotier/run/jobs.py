@@ -112,7 +112,7 @@ def load_dataset(places: Places) -> Dataset:
     """The dataset as it was cloned."""
     data = read_json(places.dataset_facts)
     path = Path(data["path"])
-    if data["kind"] != "folder" and not path.exists():  # it has moved with the results, or its tier has lost it
+    if data["kind"] != "folder":  # it may have moved with the results
         path = places.datasets.absolute() / path.name
     return Dataset(**data | {"path": path})
 

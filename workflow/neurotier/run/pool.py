@@ -471,9 +471,8 @@ class Pool:
     def are_here(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; an app's other files are checked in a child."""
         images, links_to = self.selected[name], self.settings.dataset.links_to
-        if self.settings.is_app or not self.is_installed(images[0].site):
-            return False
-        if not all(is_present(self.dataset, image.path, links_to) for image in images):
+        present = (is_present(self.dataset, image.path, links_to) for image in images)
+        if self.settings.is_app or not (self.is_installed(images[0].site) and all(present)):
             return False
         self.fetched[name] = NOTHING_TOOK
         return True

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from neurotier.core.errors import KilledError, one_line
-from neurotier.core.files import FULL, read_json, remove_whatever
+from neurotier.core.files import FULL, remove_whatever
 from neurotier.core.places import Places
 from neurotier.core.processes import end_forked, fork_process
 from neurotier.core.quantities import cm3
@@ -23,6 +23,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.dataset.bids import strip_extension
 from neurotier.dataset.contents import is_present
+from neurotier.run.jobs import load_dataset
 
 
 class Picture(NamedTuple):
@@ -39,7 +40,7 @@ def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list
 
     A head that only a link out of the dataset leads to is not there either, unless the settings name the link's target.
     """
-    dataset, pictures = Path(read_json(places.dataset_facts)["path"]), []
+    dataset, pictures = load_dataset(places).path, []
     for row in rows:
         mask, name = places.derivatives / row["mask"], mosaic_name(row["image"])
         if settings.is_app:  # whose group level brings together what each participant has in a folder of its own

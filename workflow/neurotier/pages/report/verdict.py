@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from neurotier.core.quantities import clock, counted, seconds, three_digits
 from neurotier.core.tables import Row
+from neurotier.dataset.source import missed
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, RUN_QUEUE
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Verdict
 from neurotier.pages.report.data import ReportData, accounted
@@ -30,7 +31,7 @@ def judge_results(data: ReportData) -> Verdict:
     parts += [f"{counted(len(data['skipped']), 'item')} of the dataset skipped"] if data["skipped"] else []
     parts += [counted(len(data["group"]), "brain mask")] if data["group"] else []
     counts = ", ".join(parts) if total else "no participant is known, the dataset has not been indexed"
-    unreachable = data.dataset["unreachable"] or {}
+    unreachable = missed(data.dataset["unreachable"] or {}, data.settings.dataset.participants)
     lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
     good = total and len(data.done) == total and not unreachable
     return Verdict(f"Results: {counts}", GOOD if good else BAD, more=lines)
