@@ -201,9 +201,6 @@ NOISE = 0.02
 BRIGHT = 1000
 """Stored value of the bright intensity (99th percentile of the head)."""
 
-Ellipsoid = tuple[Sequence[float], Sequence[float]]
-"""Centre and radii, mm."""
-
 
 @cache
 def model_head() -> nib.Nifti1Image:
@@ -222,7 +219,7 @@ def model_head() -> nib.Nifti1Image:
     )
     axes = np.meshgrid(*lines, indexing="ij", sparse=True)
 
-    def inside(ellipsoid: Ellipsoid) -> Mask:
+    def inside(ellipsoid: Sequence[Sequence[float]]) -> Mask:  # centre and radii, mm
         return np.asarray(sum(((axis - c) / r) ** 2 for axis, c, r in zip(axes, *ellipsoid, strict=True)) < 1)
 
     region = np.logical_or.reduce([to_dura < SKULL_MM + SCALP_MM, *map(inside, DATA["soft"])])

@@ -50,8 +50,6 @@ IMAGE = "NEUROTIER_IMAGE"
 CACHE = "NEUROTIER_CACHE_{}"
 """Environment variable for each cache that an app reads: its path, if it is not at the recorded one."""
 
-GROUP_LEVEL = "the group level"
-
 
 def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     """Make derivatives again in the dataset that says how they were made; returns the exit code of the process.
@@ -78,7 +76,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     how = read_how(dataset, how_file.stem)
     raw, group = dataset / RAW, how.get("group")
     if group:
-        read, paths, names = inputs_of_group(dataset, group), [], [GROUP_LEVEL]
+        read, paths, names = inputs_of_group(dataset, group), [], ["the group level"]
     elif not inputs:
         raise InputError(f"takes the inputs to make derivatives of, below {raw}", str(how_file))
     else:

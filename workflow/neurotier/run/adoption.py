@@ -108,18 +108,16 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
         left, others = left_jobs(places)
     except BusyError as error:
         raise BusyError(f"jobs of an earlier run may still go on: {error.what}", error.where, error.fix) from None
-    taken = {}
-    kept = []
-    for number, job in list(left.items()):
+    taken, kept = {}, []
+    for number, job in left.items():
         found = JOB_NAME.fullmatch(job.name)
         is_over = job.state == "COMPLETING"  # it was cancelled, and Slurm is ending it
         if found and not is_over and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:
             taken[found["share"]] = found["serial"]
             kept.append(number)
-            del left[number]
     if kept:
         say(f"neurotier: waiting for {counted(len(kept), 'cluster job')} of an earlier run: {' '.join(kept)}")
-    end_jobs(left, others, command, say)
+    end_jobs(without(left, *kept), others, command, say)
     return taken
 
 

@@ -110,11 +110,10 @@ def results_folder(settings: Settings) -> Path:
 
 def load_dataset(places: Places) -> Dataset:
     """The dataset as it was cloned."""
-    data = read_json(places.dataset_facts)
-    path = Path(data["path"])
-    if data["kind"] != "folder":  # it may have moved with the results
-        path = places.datasets.absolute() / path.name
-    return Dataset(**data | {"path": path})
+    dataset = Dataset(**read_json(places.dataset_facts))
+    path = Path(dataset.path)
+    # A clone may have moved with the results.
+    return dataset._replace(path=path if dataset.kind == "folder" else places.datasets.absolute() / path.name)
 
 
 def clone_on(settings: Settings, places: Places, tier: str) -> Path:

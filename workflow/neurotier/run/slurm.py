@@ -148,9 +148,8 @@ def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S
 def keep_log(job: str, logs: Path) -> Path | None:
     """Copy a Slurm job's log from its run's folder, where the plugin puts it at some depth, to where reports link
     it."""
-    found = next((logs / "slurm").rglob(f"*/{job}.log"), None)
-    if found is None:
-        return None
-    kept = logs / "slurm" / found.name
-    write_text(kept, found.read_text(errors="replace"))
-    return kept
+    for found in (logs / "slurm").rglob(f"*/{job}.log"):
+        kept = logs / "slurm" / found.name
+        write_text(kept, found.read_text(errors="replace"))
+        return kept
+    return None
