@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from neurotier.__main__ import CANNOT_READ, main
 from neurotier.core.errors import SettingsError
 from neurotier.run.asked import lay_out, open_page
 
@@ -42,6 +43,18 @@ def test_a_page_that_is_not_there_is_said(results: Path, folder: str, name: str,
     (results / "empty").mkdir()
     with pytest.raises(SettingsError, match=said):
         open_page(results / folder, name)
+
+
+def test_a_folder_is_not_replaced_by_a_description(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, record = tmp_path / "folder" / "kept", tmp_path / "record.json"
+    kept.parent.mkdir()
+    kept.touch()
+    main(["meter", "-q", "--tier", f"work={tmp_path}", "--record", str(record), "--", "true"])
+    assert main(["describe", str(record), "--output", str(kept.parent)]) == CANNOT_READ
+    assert f"{kept.parent}: Is a directory" in capsys.readouterr().err
+    assert kept.exists()
+    assert main(["describe", str(record), "--output", str(kept)]) == 0
+    assert kept.read_text()
 
 
 def test_nothing_is_laid_out_in_a_dataset(tmp_path: Path) -> None:

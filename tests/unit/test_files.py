@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.files import (
+    made_whole,
     once_per_version,
     suppress_unsupported,
     write_bytes,
@@ -29,6 +30,12 @@ def usual_umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+def test_an_error_that_names_no_file_names_what_was_made(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as raised, made_whole(tmp_path / "demo"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert raised.value.filename == str(tmp_path / "demo")
 
 
 def test_a_secret_is_this_user_s_alone_and_all_else_everybody_s_to_read(tmp_path: Path) -> None:

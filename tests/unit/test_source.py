@@ -162,7 +162,12 @@ def test_a_participant_that_is_a_sub_dataset_and_gone_is_said_once_and_fails_who
     require_sites(dataset, ["01", "sub-03"])
     with pytest.raises(SourceError, match=r"'sub-02': .* or dataset\.participants"):
         require_sites(dataset, ["02"])
-    assert list(index_dataset(dataset, settings_at().dataset, None, quiet).skipped) == ["'sub-02'"], "and once"
+    settings = settings_at().dataset
+    assert list(index_dataset(dataset, settings, None, quiet).skipped) == ["'sub-02'"], "and once"
+    asking = dataclasses.replace(settings, participants=["01"])
+    assert index_dataset(dataset, asking, None, quiet).skipped == {}
+    with pytest.raises(InputError, match="the dataset has no sub-99"):
+        index_dataset(dataset, dataclasses.replace(settings, participants=["01", "99"]), None, quiet)
 
 
 def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import STAND_INS, Project, checksums, read_json, remove_tree
+from support import STAND_INS, Project, checksums, plain_dataset, read_json, remove_tree, small_head, t1w
 
 
 def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_copy: Path) -> None:
@@ -46,6 +46,35 @@ def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Projec
     ended = project.fails(*project.configure(dataset=dataset, tool="bet"), path=STAND_INS)
     assert ended.lines("SiteA, SiteB: cannot be reached: "), ended.output
     assert not (project.results / "index" / "dataset.json").exists()
+
+
+def test_a_participant_who_is_a_sub_dataset_that_is_away_fails_only_who_asks_for_it(project: Project) -> None:
+    from datalad.api import Dataset as Repository
+
+    source = Repository(project.folder / "source").create(result_renderer="disabled")
+    for path in ("sub-01", "sub-02/ses-2", "sub-03"):
+        source.create(path, result_renderer="disabled")
+    images = (t1w("01"), t1w("02"), "sub-02/ses-2/anat/sub-02_ses-2_T1w.nii.gz", t1w("03"))
+    plain_dataset(source.pathobj, {image: small_head() for image in images})
+    source.save(recursive=True, result_renderer="disabled")
+    for path in ("sub-02/ses-2", "sub-03"):
+        (source.pathobj / path / ".git").rename(source.pathobj / path / ".away")
+
+    def asking(*participants: str) -> list[str]:
+        dataset = {"source": source.path, "participants": participants, "get_attempts": 1}
+        return project.configure(dataset=dataset, tool="noop")
+
+    facts = project.results / "index" / "dataset.json"
+    project.succeeds(*asking("01"))
+    assert project.succeeds(*asking("01")).lines("Nothing to be done")
+    assert facts.exists(), "nothing need make it again"
+    (line,) = project.fails(*asking("01", "99")).lines("has no sub-99")
+    assert "it has 3: 01, 02, 03" in line
+    assert project.fails(*asking("02")).lines("failed  sub-02/ses-2: cannot be reached: ")
+    (source.pathobj / "sub-02/ses-2/.away").rename(source.pathobj / "sub-02/ses-2/.git")
+    assert project.succeeds(*asking("02")).analysed == ["sub-02"]
+    remove_tree(Path(read_json(facts)["path"]) / "sub-02" / "ses-2")
+    assert project.succeeds("--forcerun", "analyze_participants", *asking("02")).analysed == ["sub-02"]
 
 
 @pytest.mark.nightly

@@ -252,7 +252,9 @@ def made_whole(final: Path) -> Iterator[Path]:
         flush_file_system(partial)
         remove_whatever(final)
         rename_durably(partial, final)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            error.filename = error.filename or str(final)
         remove_whatever(partial)
         raise
 

@@ -39,7 +39,7 @@ from neurotier.dataset.bids import (
 )
 from neurotier.dataset.commands import ask_git, repository_of
 from neurotier.dataset.contents import Content, content_if_readable
-from neurotier.dataset.source import Dataset
+from neurotier.dataset.source import Dataset, missed
 
 IGNORE = [
     re.compile(r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"),
@@ -97,7 +97,8 @@ def index_dataset(
     InputError
         If the dataset is not BIDS, a filter names something that does not exist, or nothing is left to analyse.
     """
-    skipped = {repr(path): f"cannot be reached: {reason}" for path, reason in dataset.unreachable.items()}
+    lost = missed(dataset.unreachable, settings.participants)
+    skipped = {repr(path): f"cannot be reached: {reason}" for path, reason in lost.items()}
     images = list[Image]()
     everyone = set()
     kind, where, is_app = kind_of_file(suffixes), f"dataset.source {dataset.source!r}", suffixes is not None
@@ -141,8 +142,9 @@ def index_dataset(
     if not images:
         first_skipped = "".join(f"; skipped {item}: {reason}" for item, reason in list(skipped.items())[:1])
         raise InputError(f"holds no {kind}{first_skipped}", where)
-    if not dataset.unreachable:  # otherwise unknown labels may belong to an unreachable site
+    if not lost:  # otherwise unknown labels may belong to an unreachable site
         check_known("participants", "sub", settings.participants, map(label_of, everyone))
+    if not dataset.unreachable:
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
         check_known("runs", "run", settings.runs, (image.bids_run for image in images))
     asked = [image for image in images if is_participant(image.label)]

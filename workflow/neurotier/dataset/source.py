@@ -218,11 +218,15 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
 def missed(unreachable: Reasons, participants: Sequence[str | int]) -> Reasons:
     """Unreachable sub-datasets without those of participants who are not asked for.
 
-    >>> missed({"NYU": "gone", "sub-01": "gone", "sub-02": "gone"}, ["02"])
-    {'NYU': 'gone', 'sub-02': 'gone'}
+    >>> missed({"NYU": "gone", "sub-01": "gone", "sub-02/ses-1": "gone"}, ["02"])
+    {'NYU': 'gone', 'sub-02/ses-1': 'gone'}
     """
     is_asked_for = selector(participants, "sub")
-    return {path: why for path, why in unreachable.items() if not path.startswith("sub-") or is_asked_for(path)}
+    return {
+        path: why
+        for path, why in unreachable.items()
+        if not path.startswith("sub-") or is_asked_for(path.split("/")[0])
+    }
 
 
 def require_sites(dataset: Dataset, participants: Sequence[str | int]) -> None:
@@ -537,8 +541,8 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
         folder.mkdir()  # a sub-dataset that is not installed is an empty folder
 
 
-def renew_clone(places: Places, say: Say) -> None:
-    """Set aside the indexed clone, or sites in it, if git can no longer use them, and forget unreachable sites.
+def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> None:
+    """Set aside the indexed clone, or sites in it, if git can no longer use them, and forget what was missed.
 
     The jobs that need them clone them again; without its record, Snakemake has the clone completed. Call this at the
     start of a run, before Snakemake decides what to do, while no other run works on the results. Plain folders and
@@ -552,7 +556,7 @@ def renew_clone(places: Places, say: Say) -> None:
             for folder in (clone, *(clone / site for site in data["sites"] if site)):
                 if (folder / ".git").exists():
                     set_aside_if_broken(folder, clone, say)
-    if data.get("unreachable"):
+    if missed(data.get("unreachable", {}), participants):
         places.dataset_facts.unlink(missing_ok=True)
 
 

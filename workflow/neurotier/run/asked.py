@@ -12,7 +12,7 @@ from pathlib import Path
 from neurotier.analysis.rehearsal.description import describe
 from neurotier.containers.store import DAY_S, remove_unused, stored_images, users_of
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import made_whole, write_text
+from neurotier.core.files import made_whole
 from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
@@ -121,7 +121,7 @@ def show_description(record: Path, phase: str | None, output: Path | None) -> in
     if output is None:
         print(text, end="")
     else:
-        write_text(output, text)
+        output.write_text(text)
     return 0
 
 

@@ -285,7 +285,7 @@ class Head:
             except NeurotierError:  # lost, or the folder was moved; maybe no run follows to save them
                 save_settings(self.settings, places, plan.elsewhere)
             with suppress(OSError):  # on a read-only tier: whoever needs the clone reports it
-                renew_clone(places, say)
+                renew_clone(places, self.settings.dataset.participants, say)
         for line in damage_lines(damages, removed=changes):
             say(line)
         return made
