@@ -30,9 +30,6 @@ from neurotier.run.participants import images_of, key_of, members_of
 NUMBER = re.compile(r"\w[\w.\[\]-]*")
 """What looks like a job number of any scheduler: a planted one may look like an option."""
 
-JOB_NAME = re.compile(r"(?P<work>neurotier-\w+-\w+-(?P<share>\d+-of-\d+))\.(?P<serial>\d+)")
-"""Names of Slurm jobs that analyse a share; those of other steps end with the rule's name."""
-
 
 def prefix_of(places: Places) -> str:
     """The prefix of the names of all Slurm jobs for a results folder."""
@@ -108,12 +105,13 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
         left, others = left_jobs(places)
     except BusyError as error:
         raise BusyError(f"jobs of an earlier run may still go on: {error.what}", error.where, error.fix) from None
+    awaited = {work: share for share, work in wanted.items()}
     taken, kept = {}, []
     for number, job in left.items():
-        found = JOB_NAME.fullmatch(job.name)
-        is_over = job.state == "COMPLETING"  # it was cancelled, and Slurm is ending it
-        if found and not is_over and found["share"] not in taken and wanted.get(found["share"]) == found["work"]:
-            taken[found["share"]] = found["serial"]
+        work, _, serial = job.name.rpartition(".")  # names of jobs of other steps end with the rule's name
+        # A job that is completing was cancelled, and Slurm is ending it.
+        if serial.isdecimal() and work in awaited and job.state != "COMPLETING":
+            taken[awaited.pop(work)] = serial
             kept.append(number)
     if kept:
         say(f"neurotier: waiting for {counted(len(kept), 'cluster job')} of an earlier run: {' '.join(kept)}")

@@ -67,7 +67,7 @@ from neurotier.core.places import Places, short_hash
 from neurotier.core.private import clear, private_folder
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
-from neurotier.core.settings import Say, Settings, ToolSettings
+from neurotier.core.settings import Say, Settings
 from neurotier.core.tables import Rows, read_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.dataset.bids import size_of
@@ -172,9 +172,12 @@ def planned_runs(
         own = Settings.from_config(configuration, settings.in_containers)
         measured = what_is_measured(own.to_json()) | {"analysis": Plan(own, places).analysis, "index": index}
         if not (own.image or elsewhere):
-            if own.tool.name not in versions:
-                versions[own.tool.name] = version_here(own.tool)
-            measured["version"] = versions[own.tool.name]
+            name = own.tool.name
+            if name not in versions:
+                versions[name] = ""  # if it is missing, which is reported before the first run
+                with suppress(ToolError):
+                    versions[name] = make_tool(own.tool).version()
+            measured["version"] = versions[name]
         analysed = without(measured, *PLACED)
         identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
         made.append((condition, configuration, own, identity, analysis))
@@ -182,13 +185,6 @@ def planned_runs(
     return [
         PlannedRun(position, repetition, *made[index]) for position, (repetition, index) in enumerate(order, start=1)
     ]
-
-
-def version_here(tool: ToolSettings) -> str:
-    """The version of a tool on this machine; empty if it is missing, which is reported before the first run."""
-    with suppress(ToolError):
-        return make_tool(tool).version()
-    return ""
 
 
 def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
