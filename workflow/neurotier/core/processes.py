@@ -88,9 +88,12 @@ def processes_of(runs: Collection[str]) -> list[psutil.Process]:
 def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
     """This user's processes on this host in whose environment a variable has one of some values.
 
-    Zombies, this process and its ancestors are left out.
+    Zombies, this process and its ancestors are left out. A container engine's processes, among them the container's
+    first one, have an environment of their own; it contains the container's environment as JSON text, which is searched
+    as well.
     """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    marks = [(f"\0{variable}={value}\0".encode(), f'"{variable}":"{value}"'.encode()) for value in values]
     matching = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -98,9 +101,10 @@ def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
                 process.pid not in own
                 and process.uids().real == os.getuid()
                 and process.status() != psutil.STATUS_ZOMBIE
-                and has_mark(process.pid, variable, values)
             ):
-                matching.append(process)
+                environment = b"\0" + Path(f"/proc/{process.pid}/environ").read_bytes()
+                if any(plain in environment or quoted in environment for plain, quoted in marks):
+                    matching.append(process)
     return matching
 
 
@@ -119,18 +123,6 @@ def kill_all_marked(variable: str, values: Collection[str]) -> None:
         killed.update(left)
         psutil.wait_procs(left, timeout=0.1)
     wait_for(killed)
-
-
-def has_mark(pid: int, variable: str, values: Collection[str]) -> bool:
-    """Whether a variable in the environment of a process has one of some values.
-
-    A container engine's processes, among them the container's first one, have an environment of their own; it contains
-    the container's environment as JSON text, which is searched as well.
-    """
-    environment = Path(f"/proc/{pid}/environ").read_bytes()
-    own = b"\0" + environment
-    marks = [(f"\0{variable}={value}\0".encode(), f'"{variable}":"{value}"'.encode()) for value in values]
-    return any(plain in own or quoted in environment for plain, quoted in marks)
 
 
 def end(processes: Collection[psutil.Process]) -> None:
