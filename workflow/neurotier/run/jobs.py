@@ -233,8 +233,9 @@ def note_swapping(places: Places) -> None:
 
 
 def begin_log(log: Path) -> None:
-    """Begin a new log; on a cluster, its first line names the job."""
-    write_text(log, slurm.job_line(), durable=False)
+    """Begin a new log; on a cluster, its first line names the Slurm job that it is part of."""
+    job, node = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURMD_NODENAME", socket.gethostname())
+    write_text(log, f"Slurm job {job} on {node}\n" if job else "", durable=False)
 
 
 class JobResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Collection
@@ -80,12 +79,6 @@ def duration_s(text: str) -> float | None:
         parts = [float(part) * 60.0**place for place, part in enumerate(reversed(clock.split(":")))]
         return int(days or 0) * 86_400 + sum(parts)
     return None
-
-
-def job_line() -> str:
-    """First line of a participant job's log: the Slurm job it is part of; empty outside Slurm."""
-    job = os.environ.get("SLURM_JOB_ID")
-    return f"Slurm job {job} on {os.environ.get('SLURMD_NODENAME', socket.gethostname())}\n" if job else ""
 
 
 class Queued(NamedTuple):
