@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import Facts, Record, read_json, write_json, write_text
+from neurotier.core.files import Facts, Record, read_json, whole_json, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, spare_collections
 from neurotier.core.settings import Settings
@@ -97,7 +97,7 @@ def say(line: str) -> None:
     jobs.say(line, sys.__stderr__)
 
 
-@contextlib.contextmanager
+@contextmanager
 def script(snakemake: Any) -> Iterator[Context]:
     """Run a script's work with all its output in the rule's log; an error becomes one line on the terminal.
 
@@ -107,28 +107,24 @@ def script(snakemake: Any) -> Iterator[Context]:
     log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
     try:
         write_text(log, "", durable=False)  # from here on everybody appends, tools included
-        with unwinding(), log.open("a") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        with unwinding(), log.open("a") as file, redirect_stdout(file), redirect_stderr(file):
             settings = load_settings(results)
             places = Places.from_settings(settings)
             own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # tells the rule's jobs apart
             step = Step(places, rule if own == rule else f"{rule} {own}", say)
-            with naming_commands(), ending_with(runner(places.runs / f"{current_run()}.json")), step:
+            with naming_commands(), ending_with(runner(whole_json(places.runs / f"{current_run()}.json"))), step:
                 yield Context(snakemake, settings, places, step)
     except (Exception, Interrupted) as error:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             note_failure(log, error)
         if not isinstance(error, Interrupted):  # the end of the run reports that
             where = "" if isinstance(error, NeurotierError) else f"rule {rule}: "
             is_known = isinstance(error, (NeurotierError, OSError, ImportError))
-            tell_user(f"{where}{reason_of(error)}" + ("" if is_known else f"; see {log}"), results)
+            line = f"neurotier: {where}{reason_of(error)}" + ("" if is_known else f"; see {log}")
+            print(line, file=sys.stderr, flush=True)
+            with suppress(NeurotierError, OSError):  # perhaps the results cannot be read
+                places, host = Places.from_settings(load_settings(results)), socket.gethostname()
+                facts = run_facts(places)
+                if facts.get("elsewhere") and facts["host"] != host:  # the end of the run passes it on
+                    add_entry(places, "failed", line=f"{line} (on {host})")
         sys.exit(exit_code_of(error))
-
-
-def tell_user(line: str, results: Path) -> None:
-    """Print a line on the terminal; from a node of a cluster, the end of the run passes it on."""
-    print(f"neurotier: {line}", file=sys.stderr, flush=True)
-    with contextlib.suppress(NeurotierError, OSError):  # perhaps the results cannot be read
-        places, host = Places.from_settings(load_settings(results)), socket.gethostname()
-        facts = run_facts(places)
-        if facts.get("elsewhere") and facts["host"] != host:
-            add_entry(places, "failed", line=f"neurotier: {line} (on {host})")

@@ -13,12 +13,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from neurotier.core.files import whole_json
+from neurotier.core.files import Facts
 from neurotier.core.processes import SIGNALS, end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
@@ -143,9 +142,8 @@ def unwinding() -> Iterator[None]:
             signal.signal(number, action)
 
 
-def runner(run_facts: Path) -> psutil.Process | None:
+def runner(facts: Facts) -> psutil.Process | None:
     """The Snakemake process of a run, if it is on this host; ``None`` if it is not, or cannot be seen from here."""
-    facts = whole_json(run_facts)
     with suppress(psutil.Error):
         if facts.get("host") == socket.gethostname():
             process = psutil.Process(facts["pid"])

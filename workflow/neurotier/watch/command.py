@@ -197,7 +197,7 @@ class Look:
         places = Places.from_settings(settings)
         self.run = latest_run(places)
         self.facts = run_facts(places, self.run)
-        self.alive, began_s = lives(places, self.run, self.facts), float(self.facts.get("started_s", 0.0))
+        self.alive, began_s = lives(self.run, self.facts), float(self.facts.get("started_s", 0.0))
         goes_on, on_cluster = self.alive is not False, bool(self.facts.get("elsewhere"))
         everyone = set() if settings.is_campaign else names_in(places)
         done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
@@ -281,13 +281,13 @@ def read_whatever(file: Path) -> Any:
     return json.loads(read_text(file.parent, file.name, LARGEST_BYTES))
 
 
-def lives(places: Places, run: str, facts: Facts) -> bool | None:
+def lives(run: str, facts: Facts) -> bool | None:
     """Whether a run goes on; ``None`` if its host cannot be asked from here."""
     if not facts:
         return None if run else False  # it has its name, and clears up what earlier ones have left
     if "ended_s" in facts:
         return False
-    return runner(places.runs / f"{run}.json") is not None if facts.get("host") == socket.gethostname() else None
+    return runner(facts) is not None if facts.get("host") == socket.gethostname() else None
 
 
 def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, str, str]]:
