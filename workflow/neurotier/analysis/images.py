@@ -55,23 +55,18 @@ def load_head(path: Path, name: str) -> nib.Nifti1Image:
         if len(shape) != 3 or min(shape) < 2:
             raise InputError(f"a T1w image has three dimensions, this one is {shape_text(shape)}", name)
         stored.check_memory()
-        check_values(stored, name)
+        broken, low, high = 0, np.inf, -np.inf
+        for slab in stored.slabs():
+            broken += 0 if slab.dtype.kind in "iu" else int(np.count_nonzero(~np.isfinite(slab)))
+            low, high = min(low, slab.min()), max(high, slab.max())
+        if broken:
+            raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", name)
+        if low == high:
+            raise InputError(f"every voxel is {low:g}: there is no head in it", name)
         image = stored.kind.from_filename(path)
     if image.ndim == 3:
         return image
     return image.__class__(np.asanyarray(image.dataobj).reshape(shape, order="F"), image.affine, image.header)
-
-
-def check_values(stored: Stored, name: str) -> None:
-    """Raise :class:`InputError` if values are not finite, or all the same."""
-    broken, low, high = 0, np.inf, -np.inf
-    for slab in stored.slabs():
-        broken += 0 if slab.dtype.kind in "iu" else int(np.count_nonzero(~np.isfinite(slab)))
-        low, high = min(low, slab.min()), max(high, slab.max())
-    if broken:
-        raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", name)
-    if low == high:
-        raise InputError(f"every voxel is {low:g}: there is no head in it", name)
 
 
 def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool) -> Mask:

@@ -80,7 +80,10 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     elif not inputs:
         raise InputError(f"takes the inputs to make derivatives of, below {raw}", str(how_file))
     else:
-        everyone = raw_paths(dataset, inputs)
+        everyone = [os.path.relpath(path, raw) for path in inputs]  # not resolved: images are links into the annex
+        for given, path in zip(inputs, everyone, strict=True):
+            if not owner_of(path):
+                raise InputError(f"is not a participant's below {raw}", str(given))
         paths = wanted(everyone, os.environ.get(ONLY, ""))
         names = list(dict.fromkeys(map(owner_of, paths)))
         put_back(dataset, set(map(owner_of, everyone)).difference(names))
@@ -106,10 +109,10 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                     if image is None:
                         raise InputError("names no container image, and the group level needs it", str(how_file))
                     arguments = call_arguments(settings.app, Share(settings.app.threads, settings.app.memory_mb))
-                    given = partial(put, dataset, paths=read)
+                    fill = partial(put, dataset, paths=read)
                     (folder / OUT).mkdir()
-                    given(folder / OUT)
-                    run_level(arguments, raw, folder, settings, log, image, Removal(), given)
+                    fill(folder / OUT)
+                    run_level(arguments, raw, folder, settings, log, image, Removal(), fill)
                     made = group["made"]
                 else:
                     own = [path for path in paths if owner_of(path) == name]
@@ -163,22 +166,6 @@ def put(source: Path, target: Path, paths: Iterable[str]) -> None:
         else:
             with blaming(path, ToolError), open_file(source, path) as opened, written_whole(final) as file:
                 shutil.copyfileobj(opened, file)
-
-
-def raw_paths(dataset: Path, inputs: Sequence[Path]) -> list[str]:
-    """Inputs as paths below the raw dataset.
-
-    Raises
-    ------
-    InputError
-        If one is not below it.
-    """
-    paths = []
-    for path in inputs:
-        paths.append(os.path.relpath(path, dataset / RAW))  # not resolved: images are links into the annex
-        if not owner_of(paths[-1]):
-            raise InputError(f"is not a participant's below {dataset / RAW}", str(path))
-    return paths
 
 
 def put_back(dataset: Path, participants: Iterable[str]) -> None:
