@@ -138,14 +138,15 @@ class Container(NamedTuple):
         """
         binds = [*self.binds, *further_binds(self.settings.binds), Bind(self.scratch, WORK, writable=True)]
         binds += [Bind(self.scratch / "tmp", place, writable=True) for place in ("/tmp", "/var/tmp")]  # noqa: S108
-        binds += [Bind(state, STATE)]
+        options, kept_from = kept_out(state)
+        binds += [Bind(state, STATE), *kept_from]
         marks = {MARK: token} | {name: os.environ[name] for name in [RUN] if name in os.environ}
         network = [] if self.settings.network else ["--net", "--network", "none"]
         return [
             *(self.engine, "--quiet", "exec", "--containall", "--cleanenv", "--no-home", *network),
             *(word for name, value in marks.items() for word in ("--env", f"{name}={value}")),
             *(word for bind in binds for word in ("--bind", bind.word())),
-            *kept_out(state),
+            *options,
             *("--pwd", WORK, str(self.image), "/bin/sh", "-c", SHIM, "sh", *command),
         ]
 
@@ -309,8 +310,8 @@ def further_binds(words: list[str]) -> list[Bind]:
     return binds
 
 
-def kept_out(state: Path) -> list[str]:
-    """Options of the engine that keep a container away from the machine itself.
+def kept_out(state: Path) -> tuple[list[str], list[Bind]]:
+    """Options of the engine, and binds, that keep a container away from the machine itself.
 
     Process 1 is the engine's own, and its environment has paths of the host. For most other files in ``/proc`` and
     ``/sys`` the kernel checks for user 0, not for a capability: a container started by root could write them. It only
@@ -335,7 +336,7 @@ def kept_out(state: Path) -> list[str]:
                     binds.append(Bind(nothing, entry.path))
                 elif entry.is_file(follow_symlinks=False) and stat.S_IMODE(entry.stat().st_mode) != 0o444:
                     binds.append(Bind(null, entry.path))
-    return [*options, *(word for bind in binds for word in ("--bind", bind.word()))]
+    return options, binds
 
 
 def wait_for(said: FileIO, process: subprocess.Popen[bytes]) -> bool:

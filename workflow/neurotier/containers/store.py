@@ -362,9 +362,11 @@ class Store(Shelf):
         target, is_file = self.file(image), self.settings.form == "sif"
         unpacked = self.kept / f"{target.name}-{short_hash(str(target))}.tree"
 
+        def every_note() -> list[Path]:
+            return [one.facts for one in stored_images(self.kept, self.images) if one.sha256 == image.sha256]
+
         def put(partial: Path) -> None:
-            stored = stored_images(self.kept, self.images)  # the user may have moved the file, and named its new path
-            known = [notes] if notes else [one.facts for one in stored if one.sha256 == image.sha256]
+            known = [notes] if notes else every_note()  # the user may have moved the file, and named its new path
             source = next(filter(Path.exists, map(source_of, known)), None)
             if not source:  # the store was emptied, or lost its notes
                 source = source_of(self.keep(image.reference, image.name))
@@ -385,10 +387,9 @@ class Store(Shelf):
             return image.sha256 if is_file else read_if_whole(unpacked).get("sha256")
 
         def note_use() -> None:
-            for stored in stored_images(self.kept, self.images):
-                if stored.sha256 == image.sha256:
-                    with suppress(OSError):
-                        os.utime(stored.facts)
+            for facts in every_note():
+                with suppress(OSError):
+                    os.utime(facts)
 
         return self.place_once(target, digest, put, note_use)
 
