@@ -410,12 +410,12 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     places = Places.from_settings(inner)
     remove_tree(places.results)
     write_text(log, "")
-    arguments = [*ALONE, "--drop-metadata", "--cores", str(condition.parallelism * threads_of(inner))]
+    cores = condition.parallelism * threads_of(inner)
+    arguments = [*ALONE, "--drop-metadata", "--configfile", str(file), "--cores", str(cores)]
     if inner.in_containers:
         arguments += ["--sdm", "apptainer"]
     if "mem_mb" in campaign.limits:
         arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
-    arguments += ["--configfile", str(file)]
 
     def failed(what: str) -> RunError:
         return RunError(": ".join(filter(None, [what, last_said(log)])), str(condition), f"see {log}")

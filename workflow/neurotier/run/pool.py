@@ -333,7 +333,7 @@ class Pool:
             codes = {name: self.code_before(name) for name in names}
             self.exit_codes = {name: code for name, code in codes.items() if code is not None}
             self.known = len(self.exit_codes)
-            left = [name for name, code in codes.items() if code is None]
+            left = [name for name in names if name not in self.exit_codes]
             if stage == ANALYSE:
                 self.prepare_analysis(names)
             for name in left:
