@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from typing import NamedTuple
 
 import psutil
 
 from neurotier.analysis.brains import Share
-from neurotier.analysis.needs import merged_bytes, placed_bytes, threads_of, work_bytes, work_files
+from neurotier.analysis.needs import threads_of, work_bytes, work_files
+from neurotier.analysis.staging import MARGIN_BYTES
 from neurotier.analysis.tools import make_tool
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import TierError
+from neurotier.core.files import read_if_whole
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
@@ -30,6 +33,9 @@ MEGABYTE = 1_000_000
 
 SNAKEMAKE_MB = 500
 """Memory of the Snakemake that runs inside a cluster job; measured: 450 to 475 MB."""
+
+UNPACKED_FACTOR = 4.0
+"""Room that an unpacked image takes per byte of its file; measured: 3.1 for the default image."""
 
 STAGING_MB = 100
 """Memory of a participant that copies, or waits to compute: at most what a tool's libraries take, which it shares with
@@ -160,8 +166,20 @@ class Needs:
         )
 
     def own_mb(self, attempt: int = 1) -> int:
-        """Memory of a job in addition to that of its participants, MB."""
-        return SNAKEMAKE_MB * attempt + megabytes(placed_bytes(self.settings, self.places)) if self.elsewhere else 0
+        """Memory of a job in addition to that of its participants, MB.
+
+        If the images tier is in memory, that is also the container image's and an app's caches', once they have been
+        obtained. Whether the image is unpacked is decided where it is placed; if the user leaves that open, it may be.
+        """
+        if not self.elsewhere:
+            return 0
+        settings, placed_bytes = self.settings, 0
+        if settings.image is not None and settings.kind_of("images").takes_memory:
+            image_bytes = int(read_if_whole(self.places.index / "image.json").get("size_bytes", 0))
+            caches = read_if_whole(self.places.index / "caches.json") if self.is_app and settings.app.caches else {}
+            factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR
+            placed_bytes = int(factor * image_bytes) + sum(int(cache["size_bytes"]) for cache in caches.values())
+        return SNAKEMAKE_MB * attempt + megabytes(placed_bytes)
 
     def share_of(self, granted: Granted, files_mb: int) -> Share:
         """What the app may take for one participant: an equal part of what files and other uses leave."""
@@ -177,8 +195,15 @@ class Needs:
         return self.share_of(granted, largest(files_mb, granted.present) * self.fills_memory)
 
     def merged_mb(self, participants: Iterable[str]) -> int:
-        """What the outputs of finished participants take on a work tier in memory, MB."""
-        return megabytes(merged_bytes(self.settings, self.places, participants))
+        """What the group level's copy of finished participants' outputs takes on a work tier in memory, MB."""
+        if not self.fills_memory:
+            return 0
+        outputs_bytes = MARGIN_BYTES
+        for name in participants:
+            with suppress(AttributeError, TypeError, ValueError):
+                manifest = read_if_whole(self.places.record(name)).get("derivatives", {})  # earlier versions have none
+                outputs_bytes += sum(int(size_bytes) for size_bytes, _ in manifest.values())
+        return megabytes(outputs_bytes)
 
     def share_of_group(self, granted: Granted, participants: Iterable[str]) -> Share:
         """The same for the group level, whose files are the participants' outputs.
