@@ -161,23 +161,16 @@ def clone(source: str, folder: Path, version: str | None, where: str) -> None:
         if reason := refused(partial):
             raise InputError(reason, where)
         if version is not None:
-            check_out(partial, version, where)
+            # A branch that exists only at the source is known here as a branch of the remote. git is given the commit's
+            # hash, so that it never takes a version for an option.
+            for name in [] if version.startswith("-") else [version, f"refs/remotes/origin/{version}"]:
+                found = commit(partial, name)
+                if found and ask_git(partial, "checkout", "--quiet", "--detach", found) is not None:
+                    break
+            else:
+                raise SourceError(f"has no branch, tag or commit {version!r}", where, "see dataset.version")
         if not is_whole(partial):
             raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, "start the same command again")
-
-
-def check_out(repository: Path, version: str, where: str) -> None:
-    """Check a branch, tag or commit out.
-
-    git is given the commit's hash, so that it never takes a version for an option.
-    """
-    # a branch that exists only at the source is known here as a branch of the remote
-    names = [] if version.startswith("-") else [version, f"refs/remotes/origin/{version}"]
-    for name in names:
-        found = commit(repository, name)
-        if found and ask_git(repository, "checkout", "--quiet", "--detach", found) is not None:
-            return
-    raise SourceError(f"has no branch, tag or commit {version!r}", where, "see dataset.version")
 
 
 def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
