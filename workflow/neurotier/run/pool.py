@@ -408,16 +408,14 @@ class Pool:
         """Report the job's start and, with an exit code, its end to the journal of each run that it works for."""
         if not self.job or not (is_wanted(self.places) or exit_code is not None):
             return
-        if exit_code is not None or current_run() not in self.noted_for:
+        end: Entry = {}
+        if exit_code is not None:  # the reason is that of the first participant that failed with it
+            failures = map(self.failure_of, self.job["members"].split())
+            reasons = (failure["reason"] for failure in failures if failure.get("exit_code") == exit_code)
+            end = job_end(self.job, exit_code, next(reasons, f"exit code {exit_code}"))
+        if end or current_run() not in self.noted_for:
             self.noted_for.add(current_run())
-            end = {} if exit_code is None else job_end(self.job, exit_code, self.why_failed(exit_code))
             add_entry(self.places, "job", **self.job, **end)
-
-    def why_failed(self, code: int) -> str:
-        """Why the first of the job's participants that failed with this exit code did so."""
-        failures = map(self.failure_of, self.job["members"].split())
-        reasons = (failure["reason"] for failure in failures if failure.get("exit_code") == code)
-        return next(reasons, f"exit code {code}")
 
     def failure_of(self, name: str) -> Facts:
         """The failure record that this run wrote for a participant; empty if none."""
