@@ -58,18 +58,16 @@ def how_of(
     caches
         Digests of the folders that an app read, by name.
     """
-    app, containers = settings.app, settings.containers
-    given = vars(app) if app.image else settings.tool.options
-    options = {
-        key: value for key, value in given.items() if key not in NOT_OPTIONS and (app.image or value is not None)
-    }
+    app, containers, is_app = settings.app, settings.containers, settings.is_app
+    given = vars(app) if is_app else settings.tool.options
+    options = {key: value for key, value in given.items() if key not in NOT_OPTIONS and (is_app or value is not None)}
     how: How = {"neurotier": neurotier, "name": app_name(settings), "version": version, "options": options}
-    if not app.image and (content := make_tool(settings.tool).content) in made_with:
+    if not is_app and (content := make_tool(settings.tool).content) in made_with:
         how[content] = made_with[content]
     chosen = {key: list(map(str, getattr(settings.dataset, key))) for key in CHOOSING}
-    if app.image and any(chosen.values()):
+    if is_app and any(chosen.values()):
         how["chosen"] = chosen
-    how["sidecars_refer"] = settings.results_dataset and not app.image
+    how["sidecars_refer"] = settings.results_dataset and not is_app
     if settings.image:
         how["container"] = {
             "image": settings.image,
@@ -78,10 +76,10 @@ def how_of(
             "environment": containers.environment,
             "binds": [str(absolute_path(word)) for word in containers.binds],
         }
-        how["app"] = bool(app.image)
-    if app.image and caches:
+        how["app"] = is_app
+    if is_app and caches:
         how["caches"] = caches
-    if app.image and app.filter_file:
+    if is_app and app.filter_file:
         with suppress(OSError):  # the file is gone: then the app cannot be called the same way again
             how["filter"] = absolute_path(app.filter_file).read_text()
     return how

@@ -159,7 +159,8 @@ def key_path(error: ValidationError) -> str:
 
 def reason(error: ValidationError) -> str:
     """What is wrong with one key, in a sentence."""
-    if error.validator == "additionalProperties":
+    given, rule = error.instance, error.validator
+    if rule == "additionalProperties":
         unknown = unknown_key(error)
         if ":" in unknown:
             return f"unknown key; write a space after the colon: {{{unknown.replace(':', ': ', 1)}}}"
@@ -168,25 +169,24 @@ def reason(error: ValidationError) -> str:
             nested = "".join(f"{{{key}: " for key in keys) + "VALUE" + "}" * len(keys)
             return f"unknown key; on the command line write --config '{section}={nested}'"
         return f"unknown key{suggestion(unknown, list(error.schema['properties']))}"
-    if error.validator == "required":
+    if rule == "required":
         return "this key is missing"
-    if error.instance is None:
+    if given is None:
         return "no value is given"
-    if error.validator == "minProperties":
+    if rule == "minProperties":
         return "nothing is declared; is config/config.yaml in the folder that you start in?"
-    if error.validator == "enum":
-        return f"{error.instance!r} is not one of {', '.join(error.validator_value)}"
-    is_text = error.validator == "type" and "string" in error.validator_value
-    if is_text and isinstance(error.instance, int | float | date):
-        kind = "date" if isinstance(error.instance, date) else "number"
-        return f"{error.instance} was read as a {kind}; put it in quotes"
-    if error.validator == "type" and isinstance(error.instance, str):
-        if error.instance[:1] in ("{", "["):
-            return f"{error.instance!r} is not valid YAML; close every brace, bracket and quotation mark"
+    if rule == "enum":
+        return f"{given!r} is not one of {', '.join(error.validator_value)}"
+    is_text = rule == "type" and "string" in error.validator_value
+    if is_text and isinstance(given, int | float | date):
+        return f"{given} was read as a {'date' if isinstance(given, date) else 'number'}; put it in quotes"
+    if rule == "type" and isinstance(given, str):
+        if given[:1] in ("{", "["):
+            return f"{given!r} is not valid YAML; close every brace, bracket and quotation mark"
         first = next(iter(error.schema.get("properties", ())), "KEY")
-        meant = {"object": f"{{{first}: {error.instance}}}", "array": f"[{error.instance}]"}
+        meant = {"object": f"{{{first}: {given}}}", "array": f"[{given}]"}
         if asked := meant.get(str(error.validator_value)):
-            return f"{error.instance!r} stands alone; write {asked}"
+            return f"{given!r} stands alone; write {asked}"
     return str(error.message)
 
 

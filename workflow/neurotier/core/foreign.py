@@ -407,7 +407,8 @@ def copy_tree(
     made = set()
     copied = files = 0
     for entry in checked_entries(source):
-        copy, below = target / entry.path, entry.path.parent
+        path = entry.path
+        copy, below = target / path, path.parent
         files += 1
         if copied + entry.size_bytes > limit_bytes or files > limit_files:
             raise ForeignError(f"is more than {limit_bytes:.0f} bytes or {limit_files:.0f} files")
@@ -416,17 +417,17 @@ def copy_tree(
                 copy.parent.mkdir(parents=True, exist_ok=True)
             if copy.parent.resolve() != real / below or not copy.parent.is_dir():
                 what = f"lies below {str(below)!r}, which is a link or a file in the target"
-                raise ForeignError(what, str(entry.path))
+                raise ForeignError(what, str(path))
             made.add(below)
         try:
             if entry.is_link:
-                copy.symlink_to(os.readlink(source / entry.path))
+                copy.symlink_to(os.readlink(source / path))
             else:
-                with blaming(str(entry.path), ForeignError), open_file(source, entry.path) as file:
+                with blaming(str(path), ForeignError), open_file(source, path) as file:
                     copy_file(file, copy, entry.size_bytes, write_back=write_back)
         except FileExistsError:
             if existing is None:
-                raise ForeignError("is there already", str(entry.path)) from None
+                raise ForeignError("is there already", str(path)) from None
             existing(entry)
             continue
         copied += entry.size_bytes
