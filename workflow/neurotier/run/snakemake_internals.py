@@ -351,8 +351,8 @@ def options_of(arguments: Sequence[str]) -> Namespace:
     return known
 
 
-def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
-    """The settings that a command line and its profiles have for an executor plugin, whichever they choose (8.0).
+def settings_of_slurm(arguments: Sequence[str]) -> Any:
+    """The settings that a command line and its profiles have for the plugin ``slurm``, whichever they choose (8.0).
 
     Snakemake gives an executor only the settings under its own name (``parse_args``, which would also print once more
     which profiles it uses).
@@ -367,7 +367,7 @@ def settings_of_executor(name: str, arguments: Sequence[str]) -> Any:
     except SystemExit:
         sys.stderr.write(said.getvalue())
         raise
-    return ExecutorPluginRegistry().get_plugin(name).get_settings(options)
+    return ExecutorPluginRegistry().get_plugin("slurm").get_settings(options)
 
 
 def options_of_profile(name: str) -> Facts:
