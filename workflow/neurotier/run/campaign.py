@@ -45,7 +45,6 @@ from neurotier.core.errors import (
     TierError,
     ToolError,
     may_pass,
-    without_credentials,
 )
 from neurotier.core.files import (
     Facts,
@@ -75,7 +74,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.images import image_store
-from neurotier.run.jobs import clone_on, load_dataset, read_failures, reason_of
+from neurotier.run.jobs import clone_on, load_dataset, noted, read_failures, reason_of
 from neurotier.run.needs import Needs, largest, needs_of
 from neurotier.run.participants import Selected, selected_in
 from neurotier.run.plan import Plan
@@ -170,7 +169,11 @@ def planned_runs(
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
-        measured = what_is_measured(own.to_json()) | {"analysis": Plan(own, places).analysis, "index": index}
+        checked = noted(own)
+        measured = without(checked, *APART, "validity") | {"analysis": Plan(own, places).analysis, "index": index}
+        measured["dataset"] = without(checked["dataset"], *FETCHING)
+        if own.dataset.source != "demo":
+            del measured["demo"]
         if not (own.image or elsewhere):
             name = own.tool.name
             if name not in versions:
@@ -201,16 +204,6 @@ def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, in
         drawn = np.random.default_rng([seed, (repetition + 1) // 2]).permutation(conditions).tolist()
         order += [(repetition, index) for index in (drawn if repetition % 2 else reversed(drawn))]
     return order
-
-
-def what_is_measured(checked: Facts) -> Record:
-    """The part of a run's settings that changes what it measures."""
-    measured = without(checked, *APART, "validity")
-    dataset = checked["dataset"] | {"source": without_credentials(checked["dataset"]["source"])}
-    measured["dataset"] = without(dataset, *FETCHING)
-    if checked["dataset"]["source"] != "demo":
-        del measured["demo"]
-    return measured
 
 
 class Campaign(NamedTuple):
@@ -255,10 +248,10 @@ class Campaign(NamedTuple):
     def to_do(self) -> list[PlannedRun]:
         """The runs that are to be done: one that was stopped, in whole or in part, says nothing about its condition."""
         again = self.settings.campaign.repeat_invalid
-        noted = [(run, self.condition_of(run)) for run in self.planned]
+        known = [(run, self.condition_of(run)) for run in self.planned]
         return [
             run
-            for run, condition in noted
+            for run, condition in known
             if not condition or condition.get("stopped") or (again and condition["valid"] != VALID)
         ]
 
@@ -605,7 +598,10 @@ def walk(campaign: Campaign) -> None:
     undisturbed = False
     try:
         for count, run in enumerate(left, start=1):
-            rest = remaining(campaign, len(left) - count + 1)
+            # Each repetition has all conditions, so the mean of the runs that exist is that of the rest.
+            taken_s = [done["taken_s"] for done in filter(None, map(campaign.condition_of, planned))]
+            left_s = (len(left) - count + 1) * statistics.fmean(taken_s or [0.0])
+            rest = f"; about {seconds(left_s)} left" if taken_s else ""
             say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
             try:
                 condition = run_planned(campaign, run)
@@ -634,9 +630,3 @@ def walk(campaign: Campaign) -> None:
         raise RunError(problem, "campaign", f"see {campaign.places.logs}; {again}")
     if invalid:
         say(f"{counted(len(invalid), 'run')} left out of the comparison; {again}")
-
-
-def remaining(campaign: Campaign, left: int) -> str:
-    """How long ``left`` more runs will take, judging by those that exist: each repetition has all conditions."""
-    taken_s = [condition["taken_s"] for condition in filter(None, map(campaign.condition_of, campaign.planned))]
-    return f"; about {seconds(left * statistics.fmean(taken_s))} left" if taken_s else ""
