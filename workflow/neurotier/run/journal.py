@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from neurotier.core.errors import ContainerError, InputError, TierError
+from neurotier.core.errors import InputError
 from neurotier.core.files import Record, append_line
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places
@@ -147,18 +147,6 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
         "asked_memory_bytes": (slurm.number(os.environ.get("SLURM_MEM_PER_NODE", "")) or 0) * MEGABYTE or None,
         "started_s": time.time(),
         "source": "job",
-    }
-
-
-def job_end(note: Entry, exit_code: int, reason: str) -> Entry:
-    """What the job adds at its end, with the reason of a failure."""
-    ended_s = time.time()
-    return {
-        "ended_s": ended_s,
-        "exit_code": exit_code,
-        "state": "FAILED" if exit_code else "COMPLETED",
-        "elapsed_s": max(0.0, ended_s - note["started_s"]),
-        "fault_of_node": reason if exit_code in (TierError.exit_code, ContainerError.exit_code) else None,
     }
 
 

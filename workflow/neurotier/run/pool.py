@@ -72,7 +72,7 @@ from neurotier.run.jobs import (
     run_facts,
     say,
 )
-from neurotier.run.journal import SAY_S, Entry, add_entry, job_end, job_note
+from neurotier.run.journal import SAY_S, Entry, add_entry, job_note
 from neurotier.run.needs import Granted, Needs
 from neurotier.run.participants import CALIBRATION, Wanted, images_of, key_of, members_of, name_of, selected_in
 from neurotier.run.stops import unwinding
@@ -412,7 +412,14 @@ class Pool:
         if exit_code is not None:  # the reason is that of the first participant that failed with it
             failures = map(self.failure_of, self.job["members"].split())
             reasons = (failure["reason"] for failure in failures if failure.get("exit_code") == exit_code)
-            end = job_end(self.job, exit_code, next(reasons, f"exit code {exit_code}"))
+            is_of_node, ended_s = exit_code in (TierError.exit_code, ContainerError.exit_code), time.time()
+            end = {
+                "ended_s": ended_s,
+                "exit_code": exit_code,
+                "state": "FAILED" if exit_code else "COMPLETED",
+                "elapsed_s": max(0.0, ended_s - self.job["started_s"]),
+                "fault_of_node": next(reasons, f"exit code {exit_code}") if is_of_node else None,
+            }
         if end or current_run() not in self.noted_for:
             self.noted_for.add(current_run())
             add_entry(self.places, "job", **self.job, **end)
