@@ -50,7 +50,7 @@ from neurotier.core.processes import CAMPAIGN, RUN, THREADS, current_run, end, p
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
-from neurotier.core.tiers import Tier, tiers_of
+from neurotier.core.tiers import tiers_of
 from neurotier.dataset.source import missed, renew_clone
 from neurotier.run.adoption import last_facts, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
@@ -271,7 +271,11 @@ class Head:
                 wanted = {} if is_replaced or command.forced else plan.works()
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
             if not plan.taken_over:  # jobs that were taken over still need it
-                clear_up(places, tiers_of(self.settings, elsewhere=plan.elsewhere)["work"])
+                end(processes_of({file.stem for file in places.runs.glob("*.json")}))
+                if not tiers_of(self.settings, elsewhere=plan.elsewhere)["work"].node:  # else its jobs clear it
+                    with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
+                        remove_leftovers(places.work, places.identity)
+                remove_partials(places.results)
         damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
         if changes:
             with suppress(*DAMAGED):  # it is tried again below, without what is removed here
@@ -308,6 +312,7 @@ class Head:
             If another run holds the results folder.
         """
         plan, workflow, settings, places = self.plan, self.workflow, self.settings, self.places
+        elsewhere = plan.elsewhere
         log_apart(workflow, places.logs / "slurm")
         name_lost_disks(workflow)
         check_programs(self.rules_here(), settings, say)
@@ -322,7 +327,7 @@ class Head:
             "made_with": made_with(plan),
             "analysis_key": plan.analysis,
         }
-        tiers = tiers_of(settings, elsewhere=plan.elsewhere)
+        tiers = tiers_of(settings, elsewhere=elsewhere)
         if command.targets == {"check"}:  # faults of other tiers are for the check to report
             needed = tiers["results"].name
             tiers = {role: tier if tier.name == needed else tier._replace(node=True) for role, tier in tiers.items()}
@@ -334,16 +339,16 @@ class Head:
             acquire(places)
             remove_whatever(places.journal(""))  # before jobs that were taken over write to it
             write_text(places.latest_run, run + "\n")
-            save_settings(settings, places, plan.elsewhere)
+            save_settings(settings, places, elsewhere)
             facts |= {
                 "run": run,
                 "started_s": time.time(),
                 "pid": os.getpid(),
-                "elsewhere": plan.elsewhere,
+                "elsewhere": elsewhere,
                 "analysis": app_name(settings),
                 "image": settings.image,
                 # On a cluster the nodes' CPUs count, which the jobs report (neurotier.run.cluster_jobs).
-                "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not plan.elsewhere),
+                "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not elsewhere),
                 "settings": noted(settings),
                 "tiers": {role: tier.facts() for role, tier in tiers.items()},
                 "versions": versions(),
@@ -351,10 +356,10 @@ class Head:
             }
             write_json(places.runs / f"{run}.json", facts)
         os.environ[RUN] = run
-        if plan.elsewhere:
+        if elsewhere:
             on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
         remove_whatever(places.outputs)  # a run may rewrite all outputs and then be killed
-        if not plan.elsewhere and not settings.is_campaign:
+        if not elsewhere and not settings.is_campaign:
             self.watch = Watch(places, run)
 
     def rules_here(self) -> set[str]:
@@ -576,18 +581,6 @@ def forget_runs_of_another(places: Places) -> None:
             with suppress(*DAMAGED):
                 if "ended_s" not in read_json(file):
                     remove_whatever(file)
-
-
-def clear_up(places: Places, work: Tier) -> None:
-    """End what earlier runs left running, and remove their intermediates and unfinished files.
-
-    The caller holds the folder's lock, and its own run has not begun. A work tier of the nodes is left to their jobs.
-    """
-    end(processes_of({file.stem for file in places.runs.glob("*.json")}))
-    if not work.node:
-        with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
-            remove_leftovers(places.work, places.identity)
-    remove_partials(places.results)
 
 
 def machine() -> Record:
