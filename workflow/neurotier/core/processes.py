@@ -54,14 +54,6 @@ def current_run() -> str:
     return os.environ.get(RUN, "manual")
 
 
-def verifying_run() -> str:
-    """The name under which placed images are verified: both starts of a campaign's run have the same one.
-
-    Otherwise the second start would read the image again, and so warm the page cache that was emptied in between.
-    """
-    return os.environ.get(CAMPAIGN) or current_run()
-
-
 def use_threads(count: int) -> None:
     """Have libraries start ``count`` threads, here if they are not loaded yet, and in processes started from here.
 

@@ -129,7 +129,11 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Facts], None]]:
             write_cells(to_text(row[name], significant) for name, significant in digits.items())
 
         yield write
-    write_json(path.with_suffix(".json"), sidecar(table))
+    sidecar = {
+        name: {"Description": column["description"], **({"Units": column["unit"]} if "unit" in column else {})}
+        for name, column in columns(table).items()
+    }
+    write_json(path.with_suffix(".json"), sidecar)
 
 
 def write_table(path: Path, table: str, rows: Iterable[Facts]) -> None:
@@ -181,14 +185,6 @@ def write_plain(path: Path, rows: Iterable[Facts]) -> None:
             if place == 0:
                 write(row)
             write(to_text(value) for value in row.values())
-
-
-def sidecar(table: str) -> dict[str, dict[str, str]]:
-    """The BIDS sidecar of a table."""
-    return {
-        name: {"Description": column["description"], **({"Units": column["unit"]} if "unit" in column else {})}
-        for name, column in columns(table).items()
-    }
 
 
 def to_text(value: Any, significant: int | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from neurotier.containers.store import (
 from neurotier.core.files import Record, note, read_json
 from neurotier.core.places import Places
 from neurotier.core.private import SCRATCH, make_private, remove_empty, work_folder
-from neurotier.core.processes import verifying_run
+from neurotier.core.processes import CAMPAIGN, current_run
 from neurotier.core.settings import Say, Settings
 from neurotier.core.tiers import tiers_of
 
@@ -46,7 +47,9 @@ def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) ->
     for folder in [kept, images] if placing else [kept]:
         make_private(folder)
         note_user(folder, places.results.absolute())
-    return Shelf(kept, images, say, places.verified.absolute(), verifying_run())
+    # Both starts of a campaign's run verify under one name: the second would read the image again, and so warm the page
+    # cache that was emptied in between.
+    return Shelf(kept, images, say, places.verified.absolute(), os.environ.get(CAMPAIGN) or current_run())
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Say, placing: bool = True) -> Store:
