@@ -53,8 +53,9 @@ def test_a_folder_is_not_replaced_by_a_description(tmp_path: Path, capsys: pytes
     assert main(["describe", str(record), "--output", str(kept.parent)]) == CANNOT_READ
     assert f"{kept.parent}: Is a directory" in capsys.readouterr().err
     assert kept.exists()
-    assert main(["describe", str(record), "--output", str(kept)]) == 0
-    assert kept.read_text()
+    for written in (kept, tmp_path / "new" / "description.yaml"):
+        assert main(["describe", str(record), "--output", str(written)]) == 0
+        assert written.read_text()
 
 
 def test_nothing_is_laid_out_in_a_dataset(tmp_path: Path) -> None:

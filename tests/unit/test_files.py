@@ -36,6 +36,8 @@ def test_an_error_that_names_no_file_names_what_was_made(tmp_path: Path) -> None
     with pytest.raises(OSError, match="No space left") as raised, made_whole(tmp_path / "demo"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert raised.value.filename == str(tmp_path / "demo")
+    with pytest.raises(shutil.Error, match="No space left"), made_whole(tmp_path / "demo"):
+        raise shutil.Error([("a", "b", "No space left on device")])
 
 
 def test_a_secret_is_this_user_s_alone_and_all_else_everybody_s_to_read(tmp_path: Path) -> None:

@@ -73,8 +73,6 @@ def test_a_participant_who_is_a_sub_dataset_that_is_away_fails_only_who_asks_for
     assert project.fails(*asking("02")).lines("failed  sub-02/ses-2: cannot be reached: ")
     (source.pathobj / "sub-02/ses-2/.away").rename(source.pathobj / "sub-02/ses-2/.git")
     assert project.succeeds(*asking("02")).analysed == ["sub-02"]
-    remove_tree(Path(read_json(facts)["path"]) / "sub-02" / "ses-2")
-    assert project.succeeds("--forcerun", "analyze_participants", *asking("02")).analysed == ["sub-02"]
 
 
 @pytest.mark.nightly

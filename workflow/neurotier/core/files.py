@@ -253,7 +253,7 @@ def made_whole(final: Path) -> Iterator[Path]:
         remove_whatever(final)
         rename_durably(partial, final)
     except BaseException as error:
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.errno:  # shutil's have none, and would lose their text
             error.filename = error.filename or str(final)
         remove_whatever(partial)
         raise

@@ -121,7 +121,8 @@ def show_description(record: Path, phase: str | None, output: Path | None) -> in
     if output is None:
         print(text, end="")
     else:
-        output.write_text(text)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text)  # never replaced: a user may name a folder, a link or a device
     return 0
 
 

@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -130,8 +130,8 @@ def source_of(settings: Settings, places: Places) -> str:
     return str(places.demo(settings.demo)) if source == "demo" else source
 
 
-def ensure_clone(settings: Settings, places: Places, site: str, say: Say, paths: Iterable[str] = ()) -> Dataset:
-    """The dataset with one site and paths in it, cloned again if its tier has lost them (a tmpfs after a reboot).
+def ensure_clone(settings: Settings, places: Places, site: str, say: Say) -> Dataset:
+    """The dataset with one site installed, cloned again if its tier has lost it (a tmpfs after a reboot).
 
     Raises
     ------
@@ -139,9 +139,7 @@ def ensure_clone(settings: Settings, places: Places, site: str, say: Say, paths:
         If the site cannot be reached, or its source has changed since it was indexed; other sites do not matter.
     """
     dataset = load_dataset(places)
-    if dataset.kind == "folder" or (
-        is_installed(dataset, site) and all(os.path.lexists(dataset.path / path) for path in paths)
-    ):
+    if dataset.kind == "folder" or is_installed(dataset, site):
         return dataset
     wanted = replace(settings.dataset, sites=[site] if site else [])
     again = obtain(wanted, source_of(settings, places), places.datasets, say)

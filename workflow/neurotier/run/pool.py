@@ -644,8 +644,7 @@ class Pool:
         with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
             images = self.selected[name]
-            paths = [image.path for image in images]
-            dataset = ensure_clone(self.settings, self.places, images[0].site, say_in_log, paths)
+            dataset = ensure_clone(self.settings, self.places, images[0].site, say_in_log)
             paths = files_of(images, dataset.path, self.settings)
             fetched = get_images(dataset.path, paths, self.settings.dataset, say_in_log)
             said.send({**times_so_far(), "fetched_files": fetched})
