@@ -253,6 +253,9 @@ def exit_code(trials: tuple[str, ...], checkout: Path, within_s: float = 0.0) ->
 def main(names: list[str]) -> int:
     """Plant bugs of these names, or all; the exit code."""
     bugs = [bug for bug in BUGS if not names or bug.name in names]
+    if unknown := set(names).difference(bug.name for bug in bugs):
+        print(f"no bug {', '.join(sorted(unknown))}; there are {', '.join(bug.name for bug in BUGS)}", file=sys.stderr)
+        return 2
     missed = 0
     try:
         with copy_of_checkout() as checkout:

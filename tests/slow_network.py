@@ -14,10 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-NUMBER = os.getpid() % 10000
-"""Tells the link of this process from those of others."""
+import psutil
 
-HERE, THERE = f"10.213.{NUMBER % 250}.1", f"10.213.{NUMBER % 250}.2"
+TAKEN = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
+NUMBER = next(n for n in range(os.getpid() % 200, 256) if f"10.213.{n}.1" not in TAKEN)
+"""Tells the link of this process from those of others, also of those that were killed and have left theirs."""
+
+HERE, THERE = f"10.213.{NUMBER}.1", f"10.213.{NUMBER}.2"
 PORT = 2222
 PATIENCE_S = 120.0
 

@@ -263,6 +263,10 @@ def slurm() -> Iterator[Cluster]:
     try:
         bring_up(cluster)
         yield cluster
+    except TimeoutError as error:  # of a daemon: its last words are about to be removed
+        if str(error) in cluster.daemons:
+            error.add_note((cluster.folder / f"{error}.log").read_text(errors="replace")[-4000:])
+        raise
     finally:
         cluster.stop()
 

@@ -412,7 +412,8 @@ class Pool:
         if exit_code is not None:  # the reason is that of the first participant that failed with it
             failures = map(self.failure_of, self.job["members"].split())
             reasons = (failure["reason"] for failure in failures if failure.get("exit_code") == exit_code)
-            is_of_node, ended_s = exit_code in (TierError.exit_code, ContainerError.exit_code), time.time()
+            is_of_node = exit_code in (TierError.exit_code, ContainerError.exit_code)
+            ended_s = time.time()
             end = {
                 "ended_s": ended_s,
                 "exit_code": exit_code,
