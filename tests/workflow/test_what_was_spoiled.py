@@ -67,6 +67,17 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert {file.read_text() for file in own} == {"what no rule makes is the user's"}
 
 
+def test_what_a_scratch_file_system_purges_of_a_clone_is_put_back(project: Project, demo_source: Path) -> None:
+    """Links of images, one by one: they are as old as the clone."""
+    given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool="noop")
+    project.succeeds("results/index/images.tsv", *given)
+    links = list(project.folder.glob("neurotier-*/datasets/[!.]*/SiteA/sub-*/**/*.nii.gz"))
+    assert links
+    for link in links:
+        link.unlink()
+    assert len(project.succeeds("participants", *given).analysed) == 2
+
+
 def test_what_cannot_be_removed_is_said(project: Project, demo_source: Path, mount_tmpfs: Callable[..., Path]) -> None:
     """Else what is lost would stay so, and pass for done. A clone that nobody needs may lie on a read-only tier."""
     source = mount_tmpfs(project.folder / "source", "size=200m")

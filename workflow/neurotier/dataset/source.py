@@ -537,9 +537,10 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
 def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> None:
     """Set aside the indexed clone, or sites in it, if git can no longer use them, and forget what was missed.
 
-    The jobs that need them clone them again; without its record, Snakemake has the clone completed. Call this at the
-    start of a run, before Snakemake decides what to do, while no other run works on the results. Plain folders and
-    other things of the user's are never touched.
+    The jobs that need them clone them again; without its record, Snakemake has the clone completed. Files that are gone
+    from its sites, as old ones are purged from scratch, are put back. Call this at the start of a run, before Snakemake
+    decides what to do, while no other run works on the results. Plain folders and other things of the user's are never
+    touched.
     """
     data = read_if_whole(places.dataset_facts)
     clone = places.datasets.absolute() / Path(data.get("path", "")).name
@@ -549,6 +550,7 @@ def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> 
             for folder in (clone, *(clone / site for site in data["sites"] if site)):
                 if (folder / ".git").exists():
                     set_aside_if_broken(folder, clone, say)
+                    ask_git(folder, "checkout-index", "--all", "--quiet")
     if missed(data.get("unreachable", {}), participants):
         places.dataset_facts.unlink(missing_ok=True)
 
