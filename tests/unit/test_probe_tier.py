@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,6 +65,23 @@ def test_what_fio_refuses_is_one_line(tmp_path: Path, job: FioJob, line: str) ->
 def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="fio did not end within 1 s"):
         run_fio(FioJob("w", "write", 4096, MIB, streams=2, runtime_s=60, repeat=True), tmp_path, 1)
+    assert processes_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(("victim", "what"), [(0, "it was killed by signal 9"), (1, "a stream was killed by signal 9")])
+def test_fio_whose_process_is_killed_has_failed_at_once(tmp_path: Path, victim: int, what: str) -> None:
+    """It may say that all went well, or never end, if that is a stream; streams go on if it is fio itself."""
+
+    def kill() -> None:
+        wait_for(lambda: len(processes_in(tmp_path)) == 3)
+        sorted(processes_in(tmp_path), key=lambda one: one.create_time())[victim].kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    job = FioJob("w", "write", 4096, MIB, streams=2, runtime_s=300, repeat=True, options={"rate": "100k"})
+    with pytest.raises(ToolError, match=rf"^w \(psync, buffered\) in .*: fio: {re.escape(what)}"):
+        run_fio(job, tmp_path, 60)
+    killer.join()
     assert processes_in(tmp_path) == []
 
 

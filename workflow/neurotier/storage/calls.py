@@ -15,10 +15,11 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.libc import LIBC
@@ -28,6 +29,9 @@ from neurotier.meter.tree import check
 CALL = "NEUROTIER_CALL"
 """Environment variable that marks the processes of one call."""
 
+LOOK_S = 1.0
+"""How often it is looked at what a running program has printed as errors."""
+
 
 def require_program(program: str, where: str, fix: str) -> None:
     """Raise :class:`ToolError` if a program is not on ``PATH``; ``where`` says what needs it."""
@@ -36,9 +40,11 @@ def require_program(program: str, where: str, fix: str) -> None:
 
 
 def run_call(
-    command: Sequence[str], folder: Path, timeout_s: float, where: str, **given: Any
+    command: Sequence[str], folder: Path, timeout_s: float, where: str, lost: str | None = None, **given: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, and return what it printed; whether it failed is for the caller to find out.
+
+    It prints into memory: a pipe would be held open by what a killed program leaves.
 
     Parameters
     ----------
@@ -46,18 +52,29 @@ def run_call(
         As for :func:`started`.
     timeout_s
         End it after this time, s; a device that hangs must not take us with it.
+    lost
+        What it prints as an error once it is worth nothing, and may never end.
 
     Raises
     ------
     ToolError
         If it cannot be started, or does not end in time.
     """
-    with started(command, folder, where, **given, stderr=subprocess.PIPE, text=True, errors="replace") as process:
-        try:
-            output, errors = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where) from None
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+    with open(os.memfd_create("output"), "wb") as output, open(os.memfd_create("errors"), "wb") as errors:
+        deadline_s = time.monotonic() + timeout_s
+        with started(command, folder, where, **given, stdout=output, stderr=errors) as process:
+            while process.poll() is None and not (lost and lost in printed(errors)):
+                left_s = deadline_s - time.monotonic()
+                if left_s < 0:
+                    raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(min(LOOK_S, left_s))
+        return subprocess.CompletedProcess(command, process.returncode, printed(output), printed(errors))
+
+
+def printed(file: BinaryIO) -> str:
+    """What a program has printed into a file, by now; the place where it goes on is kept."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 
 @contextmanager
@@ -84,7 +101,7 @@ def started(
     before
         Called first in its process.
     streams
-        Further arguments of :class:`subprocess.Popen`; standard output is a pipe.
+        Further arguments of :class:`subprocess.Popen`; standard output is a pipe unless given.
 
     Raises
     ------
@@ -101,10 +118,9 @@ def started(
                 cwd=folder,
                 env={**os.environ, **(environment or {}), CALL: call},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
                 # SIGPIPE stays ignored: otherwise fio, told to end, dies of its last output, and its streams run on
                 restore_signals=False,
-                **streams,
+                **{"stdout": subprocess.PIPE} | streams,
             )
         except OSError as error:
             what = f"{Path(command[0]).name} cannot be started: {error.strerror}"

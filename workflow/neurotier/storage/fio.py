@@ -23,6 +23,9 @@ from neurotier.storage.calls import reason_of, require_program, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 
+STREAM_LOST = "got signal="
+"""fio's error if a stream was killed, as for want of memory; often it then waits for ever, else it may end with 0."""
+
 MIB = 1 << 20
 TRIAL_TIMEOUT_S = 60.0
 
@@ -239,9 +242,10 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()
     where = f"{job.name} ({access_text(**vars(job.way))}) in {folder}"
-    done = run_call(job.command(), folder, timeout_s, where)
+    done = run_call(job.command(), folder, timeout_s, where, lost=STREAM_LOST)
     report = find_json(done.stdout)
-    if done.returncode != 0 or not report["jobs"] or any(one.get("error") for one in report["jobs"]):
+    is_sound = done.returncode == 0 and STREAM_LOST not in done.stderr
+    if not is_sound or not report["jobs"] or any(one.get("error") for one in report["jobs"]):
         raise ToolError(f"fio: {reason(done.stdout, done.stderr, done.returncode)}", where)
     if job.each:
         report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio has an order of its own
@@ -289,6 +293,8 @@ def reason(output: str, errors: str, exit_code: int) -> str:
             return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
             return one_line(match[1])
+        if STREAM_LOST in line:
+            return f"a stream was killed by signal {line.partition(STREAM_LOST)[2]} (out of memory?)"
     said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio:")] or lines
     return reason_of(said[0] if said else "", exit_code)
 

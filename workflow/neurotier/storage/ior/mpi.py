@@ -94,8 +94,8 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
         (folder / SUMMARY).unlink()
     if pattern == "read":
         evict(list(folder.glob(f"{FILES}.*")))
-    given = {"environment": ENVIRONMENT, "before": enter_own_network}
-    done = run_call(ior_command(point, pattern, direct), folder, timeout_s, where, **given)
+    command = ior_command(point, pattern, direct)
+    done = run_call(command, folder, timeout_s, where, environment=ENVIRONMENT, before=enter_own_network)
     if done.returncode != 0:
         raise ToolError(f"ior: {reason(done.stdout, done.stderr, done.returncode)}", where)
     if not (folder / SUMMARY).exists():
