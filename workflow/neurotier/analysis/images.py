@@ -64,9 +64,7 @@ def load_head(path: Path, name: str) -> nib.Nifti1Image:
         if low == high:
             raise InputError(f"every voxel is {low:g}: there is no head in it", name)
         image = stored.kind.from_filename(path)
-    if image.ndim == 3:
-        return image
-    return image.__class__(np.asanyarray(image.dataobj).reshape(shape, order="F"), image.affine, image.header)
+    return nib.squeeze_image(image)
 
 
 def check_mask(folder: Path, below: str, head: nib.Nifti1Image, tool: str, name: str, of_brain: bool) -> Mask:

@@ -282,28 +282,23 @@ class BrainExtractor(MaskTool):
 
     def warm_up(self) -> None:
         """Compile its numba functions into the cache; otherwise the first 25 jobs would all do so at once."""
-        from brainextractor import BrainExtractor as Extractor
+        from neurotier.analysis.brainextractor_program import brain_mask
 
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-            extractor = Extractor(img=smallest_head())
-            extractor.run(iterations=2)
-            extractor.compute_mask()
+            brain_mask(smallest_head(), 0.5, 2)
 
     def load(self) -> None:
-        import brainextractor  # noqa: F401
+        import neurotier.analysis.brainextractor_program  # noqa: F401
 
         super().load()
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> Any:
-        from brainextractor import BrainExtractor as Extractor
-
+        from neurotier.analysis.brainextractor_program import brain_mask
         from neurotier.analysis.images import as_mask
 
         with log.open("a") as file, redirect_stdout(file), redirect_stderr(file):
             try:
-                extractor = Extractor(img=head, bt=self.fractional_threshold)
-                extractor.run(iterations=self.iterations)
-                data = extractor.compute_mask()
+                data = brain_mask(head, self.fractional_threshold, self.iterations)
             except (ArithmeticError, IndexError, TypeError, ValueError) as error:
                 raise ToolError(f"brainextractor failed: {type(error).__name__}: {error}", name) from None
         return as_mask(data, self.name, name)
