@@ -62,18 +62,6 @@ KINDS = {
 }
 
 
-def kind_of_mount(file_system: str, options: str) -> str:
-    """The kind of tier that a mounted file system is: a local disk, if it is no other.
-
-    >>> kind_of_mount("ext4", "rw,dax=always"), kind_of_mount("ext4", "rw"), kind_of_mount("nfs4", "rw")
-    ('fsdax', 'block', 'network')
-    """
-    for name, kind in KINDS.items():
-        if file_system in kind.file_systems:
-            return name
-    return next((name for name, kind in KINDS.items() if kind.mount_options & {*options.split(",")}), "block")
-
-
 def is_in_memory(kind: str) -> bool:
     """Whether files on tiers of a kind live in memory."""
     return KINDS[kind].in_memory

@@ -20,11 +20,9 @@ def seconds(value: float | None) -> str:
     >>> [seconds(value) for value in (0, 0.0123, 1.234, 31.25, 312.4, 5312.4, None)]
     ['0 s', '0.012 s', '1.23 s', '31.2 s', '312 s', '5,312 s', 'n/a']
     """
-    if value is None:
-        return MISSING
-    size = abs(value)
-    digits = 0 if size == 0 or size >= 99.95 else 3 if size < 0.0995 else 2 if size < 9.995 else 1
-    return f"{value:,.{digits}f} s"
+    if not value:
+        return MISSING if value is None else "0 s"
+    return f"{value:,.3f} s" if abs(value) < 0.0995 else f"{three_digits(value)} s"
 
 
 def clock(value: float | None) -> str:
@@ -118,7 +116,7 @@ def three_digits(value: float | None) -> str:
     >>> [three_digits(value) for value in (0.2512, 1.559, 14.2, 239.6, 2171.4, None)]
     ['0.25', '1.56', '14.2', '240', '2,171', 'n/a']
     """
-    known = value or 0.0
+    known = abs(value or 0.0)
     return number(value, 0 if known >= 99.95 else 1 if known >= 9.995 else 2)
 
 

@@ -28,7 +28,7 @@ from neurotier.core.configuration import SHARED_ROLES, expand
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import FULL, Facts, Record, absolute_path
-from neurotier.core.kinds import KINDS, kind_of_mount
+from neurotier.core.kinds import KINDS
 from neurotier.core.private import check_private, make_private, private_folder, refuse_planted, user_name
 from neurotier.core.settings import Settings, TierSettings
 
@@ -46,8 +46,16 @@ class Mount(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of tier that this file system is."""
-        return kind_of_mount(self.fs_type, self.options)
+        """The kind of tier that this file system is: a local disk, if it is no other.
+
+        >>> Mount("", "/", "ext4", "rw,dax=always").kind, Mount("", "/", "ext4", "rw").kind
+        ('fsdax', 'block')
+        """
+        for name, kind in KINDS.items():
+            if self.fs_type in kind.file_systems:
+                return name
+        given = {*self.options.split(",")}
+        return next((name for name, kind in KINDS.items() if kind.mount_options & given), "block")
 
 
 class Tier(NamedTuple):
