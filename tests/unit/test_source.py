@@ -1,12 +1,14 @@
-"""The source: real DataLad datasets, by path and over HTTP on loopback."""
+"""The source: real DataLad datasets, by path and over HTTP on loopback; and what a power cut has left of a clone."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import http.server
+import itertools
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,6 +20,7 @@ from typing import Any
 
 import pytest
 from configured import settings_at
+from conftest import nightly
 from neurotier.analysis.rehearsal.description import text_of
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import further_binds
@@ -28,13 +31,14 @@ from neurotier.core.settings import DemoSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.index import index_dataset
-from neurotier.dataset.source import Dataset, local_folder, obtain, refused, require_sites
+from neurotier.dataset.source import Dataset, fault_of, is_whole, local_folder, obtain, refused, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
-from support import NOBODY, git, plain_dataset, quiet, small_head, t1w
+from support import NOBODY, git, plain_dataset, quiet, script, small_head, t1w
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).dataset
+ONCE = dataclasses.replace(SETTINGS, get_attempts=1)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -110,9 +114,8 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:
     dataset = cloned(address(web), tmp_path)
     web.pause_s = 4
-    once = dataclasses.replace(SETTINGS, get_attempts=1)
     with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
-        fetched = [pool.submit(get_images, dataset.path, [IMAGE], once, print) for _ in range(3)]
+        fetched = [pool.submit(get_images, dataset.path, [IMAGE], ONCE, print) for _ in range(3)]
         assert sum(one.result() for one in fetched) >= 1
     assert is_present(dataset.path, IMAGE)
     assert web.served == 1
@@ -270,3 +273,101 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     assert is_present(dataset.path, IMAGE)
     assert (dataset.path / IMAGE).stat().st_size == size_bytes
     assert index_dataset(dataset, SETTINGS, None, quiet) == before, "or all would be analysed again"
+
+
+# Clones and contents that a power cut left half on the device: found, and had again.
+
+
+@pytest.mark.parametrize("left_bytes", [0, 1000])
+def test_content_of_another_size_than_its_key_is_fetched_again(
+    demo_source: Path, tmp_path: Path, left_bytes: int
+) -> None:
+    dataset = cloned(demo_source, tmp_path, get_attempts=1)
+    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
+    whole, content = content_of(dataset.path, IMAGE), (dataset.path / IMAGE).resolve()
+    assert whole.is_here
+    content.chmod(0o644)
+    os.truncate(content, left_bytes)
+    assert content_of(dataset.path, IMAGE).is_damaged
+    said: list[str] = []
+    assert get_images(dataset.path, [IMAGE], ONCE, said.append) == 1
+    assert f"{left_bytes} of {whole.size_bytes} bytes are here: fetched again" in said[0]
+    assert (dataset.path / IMAGE).read_bytes() == (demo_source / IMAGE).read_bytes()
+
+
+SPOILED = ["HEAD", "an object", "annex/index", "index", "config", "no object"]
+AT_ONCE = [("SiteA", "HEAD"), ("SiteA", "an object"), ("SiteA", "annex/index"), ("", "HEAD")]
+LATER = [case for case in itertools.product(("SiteA", ""), SPOILED) if case not in AT_ONCE]
+
+
+@pytest.mark.parametrize(("site", "name"), [*AT_ONCE, *nightly(*LATER)])
+def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: Path, name: str, site: str) -> None:
+    dataset = cloned(demo_source, tmp_path, get_attempts=1)
+    repository = dataset.path / site
+    assert not fault_of(repository)
+    tree = git(repository, "rev-parse", "HEAD^{tree}")
+    for pack in (repository / ".git/objects/pack").glob("*.pack"):  # so that its objects are files
+        pack.rename(tmp_path / pack.name)
+        with (tmp_path / pack.name).open("rb") as packed:
+            subprocess.run(["git", "-C", str(repository), "unpack-objects", "-q"], stdin=packed, check=True)
+    file = repository / ".git" / name
+    if "object" in name:
+        file = repository / ".git/objects" / tree[:2] / tree[2:]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    if name != "no object":
+        file.touch()
+    assert fault_of(repository)
+    said: list[str] = []
+    again = cloned(demo_source, tmp_path, said.append, get_attempts=1)
+    assert again == dataset
+    assert not fault_of(repository)
+    assert any("cloned anew" in line or "installing 1" in line for line in said), said
+    assert get_images(again.path, [IMAGE], ONCE, quiet) == 1
+
+
+GIT = """\
+{git} "$@"
+code=$?
+for word; do [ "$word" != clone ] || cloned=yes; last=$word; done
+[ -z "$cloned" ] || [ -e {spoiled} ] || [ "${{last%{name}}}" = "$last" ] || rm "$last"/.git/index >{spoiled}
+exit $code
+"""
+"""A git that leaves a clone as one does that is ended by Ctrl-C at its end, once; DataLad does not notice."""
+
+
+@pytest.mark.parametrize("name", [".partial", "/SiteA"])
+def test_a_clone_whose_git_was_ended_is_made_again(
+    demo_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    tools, spoiled = tmp_path / "tools", tmp_path / "spoiled"
+    script(tools / "git", GIT.format(git=shutil.which("git"), spoiled=spoiled, name=name))
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(SourceError, match="was ended while it was cloned"):
+        cloned(demo_source, tmp_path, get_attempts=1)
+    assert spoiled.exists()
+    dataset = cloned(demo_source, tmp_path, get_attempts=1)
+    assert all(is_whole(dataset.path / site) for site in ("", "SiteA"))
+
+
+def test_source_of_the_user_is_never_removed(demo_copy: Path, tmp_path: Path) -> None:
+    """The source is broken, and not the clone."""
+    cloned(demo_copy, tmp_path)
+    (demo_copy / "SiteA/.git/HEAD").write_text("")
+    cloned(demo_copy, tmp_path)
+    assert (demo_copy / IMAGE).exists()
+
+
+def test_a_name_in_a_key_is_not_taken_for_a_size(tmp_path: Path) -> None:
+    """A key without a size ends in the name, here of site ``s01``: the good copy would be dropped as damaged."""
+    git(tmp_path, "init")
+    git(tmp_path, "annex", "init")
+    (tmp_path / "head").write_bytes(b"x" * 100)
+    key = "URL--https&c%%x.org%ds-s01-T1w.nii.gz"
+    git(tmp_path, "annex", "setkey", key, "head")
+    git(tmp_path, "annex", "fromkey", "--force", key, "T1w.nii.gz")
+    content = content_of(tmp_path, "T1w.nii.gz")
+    assert content.key.startswith("URL--")
+    assert (content.size_bytes, content.is_damaged) == (100, False)
+    assert get_images(tmp_path, ["T1w.nii.gz"], ONCE, print) == 0
+    assert (tmp_path / "T1w.nii.gz").stat().st_size == 100
