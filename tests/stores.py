@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from configured import settings_at
 from container_images import Engine
 from neurotier.containers.run import Container
 from neurotier.containers.store import Store
-from neurotier.core.settings import ContainerSettings, DatasetSettings
 from support import quiet
 
-SETTINGS = ContainerSettings("sif", network=False, environment={}, binds=[], build_arguments={})
-DATASET = DatasetSettings("demo", None, [], [], [], [], 1, 1, 1.0, drop=False, validation="off", links_to=[])
+USUAL = settings_at(containers={"form": "sif"}, dataset={"get_attempts": 1})
+SETTINGS, DATASET = USUAL.containers, USUAL.dataset
 
 
 def store_in(folder: Path, engine: Engine, form: str = "sif", **own: Any) -> Store:

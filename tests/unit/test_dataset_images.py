@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from configured import settings_at
 from conftest import need
 from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
 from neurotier.containers.store import Store, sha256
@@ -22,7 +21,6 @@ from stores import names, runs, store_in
 from support import ENVIRONMENT, git, wait_for, while_running
 
 SAID = yaml.safe_load(Path(__file__).with_name("references.yaml").read_text())
-FETCHING = settings_at(dataset={"get_attempts": 1}).dataset
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,7 @@ def datalad(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def store(engine: Engine, tmp_path: Path) -> Store:
-    return store_in(tmp_path, engine, dataset=FETCHING)
+    return store_in(tmp_path, engine)
 
 
 def test_an_image_is_fetched_from_its_dataset_once(
