@@ -15,7 +15,7 @@ from neurotier.model.machine import Processors
 from neurotier.pages.comparison.statistics import Comparison, everything_compared
 from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE, read_run
-from neurotier.published.conditions import condition, device_and_mode
+from neurotier.published.conditions import condition
 from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, SPARK_25, bids_task, spark_log, task, whole_log, write_log
 from told import told
@@ -25,7 +25,7 @@ PHASES = HEADER, INCREMENT, WRITE
 
 def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, DRAM_25, whole_log(wave_s=4.0)))
-    assert run.condition == condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
+    assert run.condition == condition(40, "gnu-parallel", 25, "DRAM")
     assert told(run, "repetition makespan_s mean_parallelism") == f"0 {5 * 4} {25 * 3.75 / 4:.4f}"
     assert [run.sum_s(phase) for phase in PHASES] == pytest.approx([125 * 0.25, 125 * 1.5, 125 * 2.0])
     assert (len(run.blocks), run.incomplete_blocks, run.missing_blocks) == (125, [], 0)
@@ -51,29 +51,27 @@ def test_a_log_that_lacks_a_block_or_the_end_of_a_task_is_not_whole(tmp_path: Pa
 
 def test_a_log_of_spark(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, SPARK_25, spark_log()))
-    assert run.condition == condition(20, "spark", 25, ("Optane", "App Direct"))
+    assert run.condition == condition(20, "spark", 25, "Optane, App Direct")
     assert told(run, "makespan_s span_s incomplete_blocks missing_blocks") == "20 8 [] 992"
     assert [run.sum_s(phase) for phase in PHASES] == [8.0, 16.0, 8.0]
     assert run.mean_parallelism == 32 / 20
 
 
 @pytest.mark.parametrize(
-    ("name", "tier", "said"),
+    ("name", "said"),
     [
-        ("1-tmpfs_1it_96cpus_40bb-2.out", "Optane, Memory mode", "96 1 "),
+        ("1-tmpfs_1it_96cpus_40bb-2.out", "Optane, Memory mode 40 96 1 "),
         (
             "1-localAD_10it_25cpus_120delay_withpc-4.out",
-            "local SSD, App Direct",
-            "25 10 10 iterations, 120delay withpc",
+            "local SSD, App Direct 40 25 10 10 iterations, 120delay withpc",
         ),
-        ("1-newtierAD_1it_7cpus_40bb-0.out", "newtierAD, App Direct", "7 1 "),
+        ("1-newtierAD_1it_7cpus_40bb-0.out", "newtierAD, App Direct 40 7 1 "),
     ],
 )
-def test_names_tell_conditions(tmp_path: Path, name: str, tier: str, said: str) -> None:
+def test_names_tell_conditions(tmp_path: Path, name: str, said: str) -> None:
     run = read_run(write_log(tmp_path, name, task(26, 0.0)))
-    assert told(run, "resolution_um repetition") == f"40 {name[-5]}"
-    assert ", ".join(device_and_mode(run.condition)) == tier
-    assert told(run.condition, "parallelism iterations variant") == said
+    assert run.repetition == int(name[-5])
+    assert told(run.condition, "tier resolution_um parallelism iterations variant") == said
 
 
 def test_bandwidths(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWI
 from published_logs import DISK_BENCH, spark_log, spark_task, whole_log, write_log
 from told import told
 
-DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, ("DRAM", "App Direct")) for processes in (25, 96))
+DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, "DRAM") for processes in (25, 96))
 
 
 def checkout(folder: Path) -> Path:
@@ -78,7 +78,7 @@ def test_the_jvm_stands_still_in_proportion_to_what_is_in_flight(tmp_path: Path)
     assert seen is not None
     assert seen.first_s == 30.5
     assert seen.pauses == pytest.approx(12 * 20.5 / (12 * 20.5 + 962 * 0.5), rel=0.01)
-    more = condition(20, "spark", 96, ("Optane", "Memory mode"))
+    more = condition(20, "spark", 96, "Optane, Memory mode")
     jvm = Learner(more, evidence_of(replay), replay).learn().jvm
     assert jvm is not None
     assert jvm.bytes_per_s == pytest.approx(seen.bytes_per_s / (1 - seen.pauses + seen.pauses * 96 / 25))

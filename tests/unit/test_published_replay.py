@@ -22,8 +22,8 @@ from page_reader import read
 from published_logs import DISK_BENCH, bids_tasks, spark_log, task, whole_log, write_checkout, write_log
 from told import told
 
-DRAM = condition(40, "gnu-parallel", 25, ("DRAM", "App Direct"))
-OPTANE = condition(40, "gnu-parallel", 25, ("Optane", "Memory mode"))
+DRAM = condition(40, "gnu-parallel", 25, "DRAM")
+OPTANE = condition(40, "gnu-parallel", 25, "Optane, Memory mode")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def charts_of(replay: Replay, predictions: list[Row]) -> dict[str, Chart]:
 
 
 def prediction(one: IncrementCondition, member: str, predicted_s: float, measured_s: float) -> Row:
-    device, mode = device_and_mode(one)
+    device, mode = device_and_mode(one.tier)
     about: Row = {"resolution_um": one.resolution_um, "engine": one.engine, "processes": one.parallelism}
     about |= {"device": device, "mode": mode, "member": member, "stalled": 0, "limit": "x"}
     times = {"predicted_s": predicted_s, "low_s": 0.9 * predicted_s, "high_s": 1.1 * predicted_s}

@@ -29,12 +29,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.bigbrain.conditions import BLOCK_BYTES, BLOCKS, GRIDS, IncrementCondition
+from neurotier.bigbrain.conditions import BLOCKS, GRIDS, IncrementCondition
 from neurotier.bigbrain.tasks import GNU_PARALLEL, SPARK
 from neurotier.core.errors import InputError
 from neurotier.core.parallelism import Span, span_s
 from neurotier.core.quantities import counted
-from neurotier.published.conditions import APP_DIRECT, EXPERIMENT, MEMORY_MODE, condition
+from neurotier.published.conditions import APP_DIRECT, EXPERIMENT, MEMORY_MODE, condition, tier_of
 from neurotier.published.skipped import UNNAMED, Skipped, skipping
 
 HEADER, INCREMENT, WRITE, TASK, DRIVER = "load header", "read+increment", "write", "task", "driver"
@@ -107,12 +107,6 @@ class BlockRun:
     phases: tuple[Phase, ...]
 
     @property
-    def resolution_um(self) -> int:
-        """40 or 20."""
-        assert self.condition.resolution_um is not None  # noqa: S101  # the reader has seen to it
-        return self.condition.resolution_um
-
-    @property
     def makespan_s(self) -> float:
         """Makespan as published, s: latest end - earliest start of the tasks that ended; of Spark, the driver's time.
 
@@ -179,7 +173,7 @@ class BlockRun:
     @property
     def block_bytes(self) -> int:
         """Size of a block, bytes."""
-        return BLOCK_BYTES[self.resolution_um]
+        return self.condition.block_bytes // self.condition.blocks
 
     @property
     def data_bytes(self) -> int:
@@ -206,7 +200,7 @@ def find_runs(root: Path) -> tuple[list[BlockRun], list[Skipped]]:
     def place(run: BlockRun) -> tuple[object, ...]:
         one = run.condition
         about = one.engine, one.parallelism, one.iterations, one.variant, place_of(run.label)[1]
-        return (-run.resolution_um, *about, run.label, run.repetition, str(run.path))
+        return (one.blocks, *about, run.label, run.repetition, str(run.path))
 
     again = {run.condition for run in runs if run.path.parent.name.endswith(LATER) and not run.invalid_because}
     return [made_again(run, again) for run in sorted(runs, key=place)], skipped
@@ -246,7 +240,7 @@ def read_run(path: Path) -> BlockRun:
         raise ValueError(f"is of a resolution of {resolution_um} um, not of {' or '.join(map(str, BLOCKS))}")
     variant = " ".join(word for word in words if not RESOLUTION.fullmatch(word))
     several = f"{iterations} iterations" if iterations != 1 else ""
-    about = place_of(match["label"]), iterations, ", ".join(filter(None, (several, variant)))
+    about = tier_of(*place_of(match["label"])), iterations, ", ".join(filter(None, (several, variant)))
     return BlockRun(path, condition(resolution_um, engine, processes, *about), match["label"], repetition, phases)
 
 

@@ -35,12 +35,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from neurotier.bigbrain.conditions import BLOCKS
+from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.quantities import three_digits
 from neurotier.core.tables import Row, Rows
 from neurotier.model.loaded import loaded
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
-from neurotier.published.conditions import PLACES, condition, steady, tier_of
+from neurotier.published.conditions import condition, device_and_mode, steady
 from neurotier.published.knowledge import streams_of
 from neurotier.published.replay import Replay
 from neurotier.run.compared import is_compared
@@ -70,14 +70,14 @@ class Case(NamedTuple):
     device: str
 
     @property
-    def place(self) -> tuple[str, str]:
-        """Device and mode."""
-        return next(place for place in PLACES if tier_of(*place) == self.device)
+    def condition(self) -> IncrementCondition:
+        """The condition of the BigBrain incrementation."""
+        return condition(self.um, self.engine, self.processes, self.device)
 
     @property
     def placement(self) -> str:
         """The device as the BIDS App example knows it: but for Optane, in Memory mode alone."""
-        name, mode = self.place
+        name, mode = device_and_mode(self.device)
         return f"{name} {mode}" if name == "Optane" else name
 
     def within(self, several: Iterable[Case]) -> str:
@@ -112,8 +112,8 @@ OF_A_RUN: dict[str, Callable[[BlockRun], float]] = {
     "increment_s": lambda run: run.sum_s(INCREMENT),
     "write_s": lambda run: run.sum_s(WRITE),
     "total_s": lambda run: run.sum_s(HEADER, INCREMENT, WRITE),
-    "block_read_s": lambda run: run.sum_s(INCREMENT) / BLOCKS[run.resolution_um],
-    "block_write_s": lambda run: run.sum_s(WRITE) / BLOCKS[run.resolution_um],
+    "block_read_s": lambda run: run.sum_s(INCREMENT) / run.condition.blocks,
+    "block_write_s": lambda run: run.sum_s(WRITE) / run.condition.blocks,
     "outside_s": outside_s,
     "data_gib": lambda run: run.data_bytes / 2**30,
 }
@@ -133,7 +133,7 @@ OF_ALL: dict[str, Callable[[Sequence[BlockRun]], float]] = {
 
 def figure_of(replay: Replay, case: Case) -> float:
     """The figure of a case; raises :class:`AbsentError` if its runs are missing."""
-    measure, one = case.measure, condition(case.um, case.engine, case.processes, case.place)
+    measure, one = case.measure, case.condition
     if measure == "sites":
         if not (tasks := replay.bids_app.participants):
             raise AbsentError("no run of the BIDS App example")
@@ -145,7 +145,7 @@ def figure_of(replay: Replay, case: Case) -> float:
             raise AbsentError(f"no run of the BIDS App example on {about[0]} with {about[1]} processes")
         return len(rows) if measure == "repetitions" else statistics.fmean(row[measure] for row in rows)
     if measure in ("read_mb_s", "write_mb_s", "drawn_s", "equation_s"):
-        read_mb_s, write_mb_s = replay.measured_mb_s.get(case.place, (None, None))
+        read_mb_s, write_mb_s = replay.measured_mb_s.get(case.device, (None, None))
         known = {"read_mb_s": read_mb_s, "write_mb_s": write_mb_s}
         known |= {"drawn_s": replay.drawn_equation_s(one), "equation_s": replay.equation_one_s(one)}
         if (value := known[measure]) is None:
@@ -159,11 +159,10 @@ def figure_of(replay: Replay, case: Case) -> float:
 
 def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
     """Every repetition of a case's condition."""
-    one = condition(case.um, case.engine, case.processes, case.place)
-    if one not in replay.conditions:
+    if case.condition not in replay.conditions:
         about = f"{case.processes} processes at {case.um} µm, {written()['names'][case.engine]}"
         raise AbsentError(f"no run of {case.device} with {about}")
-    return replay.conditions[one]
+    return replay.conditions[case.condition]
 
 
 def cases_of(about: Row, otherwise: Row) -> list[Case]:
@@ -234,7 +233,7 @@ class Judged:
         from scipy.stats import ttest_ind
 
         times = [[math.log(run.makespan_s) for run in steady(runs_of(self.replay, case))] for case in cases]
-        device = cases[0].place[0]
+        device, _ = device_and_mode(cases[0].device)
         text = f"{device} {' and '.join(three_digits(math.exp(statistics.fmean(some))) for some in times)} s"
         if min(map(len, times)) < 2:
             self.missing.append(f"{text}: too few repetitions to tell")

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
 """How Optane is configured."""
 
+OPTANE_AS_MEMORY = "Optane, Memory mode"
+
 EXPERIMENT: Row = read_yaml(Path(__file__).with_name("experiment.yaml").read_text(encoding="utf-8"))
 """What the paper and its repository say of devices, server and logs."""
 
 FIGURES: dict[tuple[int, str, int], int] = {tuple(panel): figure for *panel, figure in EXPERIMENT["figures"]}
 """The paper's figure (a: makespan, b: phase sums) by resolution (um), engine and processes."""
 
-PLACES: dict[tuple[str, str], str] = {(device, mode): kind for device, mode, kind in EXPERIMENT["places"]}
-"""Devices and modes in the order of the paper's figures, to the kind of tier that they are."""
+PLACES: dict[str, str] = EXPERIMENT["places"]
+"""Devices in a mode (:func:`tier_of`) in the order of the paper's figures, to the kind of tier that they are."""
 
 STALLED = 1.5
 """A repetition that takes this many times the median one, or this many times less, is shown separately."""
@@ -41,31 +43,30 @@ def tier_of(device: str, mode: str) -> str:
     return device if device == "DRAM" else f"{device}, {mode}"
 
 
-def device_and_mode(condition: IncrementCondition) -> tuple[str, str]:
-    """Device and mode of a published condition, from its tier."""
-    device, _, mode = condition.tier.partition(", ")
+def device_and_mode(tier: str) -> tuple[str, str]:
+    """Device and mode, from what a device in a mode is called."""
+    device, _, mode = tier.partition(", ")
     return device, mode or APP_DIRECT
 
 
-def device_of(condition: IncrementCondition) -> tuple[str, str]:
+def device_of(condition: IncrementCondition) -> str:
     """The device, and the mode of Optane: it is one of memory, and another of storage; others are the same in both."""
-    device, mode = device_and_mode(condition)
-    return device, mode if device == "Optane" else ""
+    device, _ = device_and_mode(condition.tier)
+    return condition.tier if device == "Optane" else device
 
 
 def condition(
-    resolution_um: int, engine: str, processes: int, place: tuple[str, str], iterations: int = 1, variant: str = ""
+    resolution_um: int, engine: str, processes: int, tier: str, iterations: int = 1, variant: str = ""
 ) -> IncrementCondition:
-    """A published condition; ``place`` is device and mode."""
+    """A published condition; ``tier`` is a device in a mode (:func:`tier_of`)."""
     blocks = BLOCKS[resolution_um]
     size = blocks * BLOCK_BYTES[resolution_um]
-    about = (ORIGIN, engine, tier_of(*place), processes, blocks, size, iterations, PUBLISHED)
-    return IncrementCondition(*about, variant)
+    return IncrementCondition(ORIGIN, engine, tier, processes, blocks, size, iterations, PUBLISHED, variant)
 
 
 def described(condition: IncrementCondition) -> Row:
     """The columns of the published tables that say which condition a row is about."""
-    device, mode = device_and_mode(condition)
+    device, mode = device_and_mode(condition.tier)
     return {
         "resolution_um": condition.resolution_um,
         "engine": condition.engine,
@@ -77,18 +78,18 @@ def described(condition: IncrementCondition) -> Row:
 
 def order(one: IncrementCondition) -> tuple[object, ...]:
     """Position of a published condition among others: by image, engine and processes, then as in the figures."""
-    place, known = device_and_mode(one), list(PLACES)
-    at = known.index(place) if place in known else len(known)
-    return (-(one.resolution_um or 0), one.engine, one.parallelism, at, *place, one.variant)
+    known = list(PLACES)
+    at = known.index(one.tier) if one.tier in known else len(known)
+    return (-(one.resolution_um or 0), one.engine, one.parallelism, at, one.tier, one.variant)
 
 
 def expected() -> list[IncrementCondition]:
     """The conditions of the paper's figures, in their order; Optane and Isilon alone held the image at 20 um."""
     return [
-        condition(*panel, place)
+        condition(*panel, tier)
         for panel in FIGURES
-        for place in PLACES
-        if panel[0] == 40 or place[0] in ("Optane", "Isilon")
+        for tier in PLACES
+        if panel[0] == 40 or tier.startswith(("Optane", "Isilon"))
     ]
 
 

@@ -36,7 +36,15 @@ from neurotier.core.tables import Rows
 from neurotier.model.loaded import BUSIER, FASTEST, Loaded, Stream, loaded, pooled, unevenness
 from neurotier.model.machine import LAUNCH, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
-from neurotier.published.conditions import EXPERIMENT, MEMORY_MODE, PLACES, STALLED, device_and_mode, device_of, steady
+from neurotier.published.conditions import (
+    EXPERIMENT,
+    OPTANE_AS_MEMORY,
+    PLACES,
+    STALLED,
+    device_and_mode,
+    device_of,
+    steady,
+)
 from neurotier.published.replay import Replay
 from neurotier.storage.table_one import bytes_per_s
 
@@ -120,7 +128,7 @@ def evidence_of(replay: Replay) -> DataFrame:
     """
     from pandas import DataFrame
 
-    known = [one for one in replay.conditions if not one.variant and device_and_mode(one) in PLACES]
+    known = [one for one in replay.conditions if not one.variant and one.tier in PLACES]
     columns = [*Loaded._fields, "unevenness", "launch_s", *Shipping._fields]
     shown = [read_evidence(steady(replay.conditions[one])) for one in known]
     return DataFrame(shown, known, columns, dtype=float)
@@ -228,8 +236,9 @@ class Learner:
 
         In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.
         """
-        own, table, place = self.replay.measured_mb_s, self.replay.table_one_mb_s, device_and_mode(self.condition)
-        return by_table(PLACES[place], *own.get(place, table[place[0]])), by_table("tmpfs", *table["DRAM"])
+        table, tier = self.replay.table_one_mb_s, self.condition.tier
+        own = self.replay.measured_mb_s.get(tier, table[device_and_mode(tier)[0]])
+        return by_table(PLACES[tier], *own), by_table("tmpfs", *table["DRAM"])
 
     def note(self, how: str, value: float, *shown: object) -> float:
         """Note a figure, how it is known, and what shows it; returns the figure."""
@@ -283,7 +292,7 @@ class Learner:
 
     def tier(self) -> TierSpeed:
         """Speeds of the device."""
-        kind = PLACES[device_and_mode(self.condition)]
+        kind = PLACES[self.condition.tier]
         speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
         seen, how = (self.streams, "unevenness of others") if self.own.empty else (self.own, "unevenness")
         unevenness = statistics.fmean([*seen.unevenness] or [0.0])
@@ -410,9 +419,7 @@ def fits_cores(condition: IncrementCondition) -> bool:
 
 def exceeds_cache(condition: IncrementCondition) -> bool:
     """Whether Optane in Memory mode has to hold more than its DRAM: what is read and what is written."""
-    return device_and_mode(condition) == ("Optane", MEMORY_MODE) and 2 * condition.block_bytes > int(
-        SERVER["dram_bytes"]
-    )
+    return condition.tier == OPTANE_AS_MEMORY and 2 * condition.block_bytes > int(SERVER["dram_bytes"])
 
 
 def words(own: DataFrame) -> str:
@@ -427,7 +434,7 @@ def spark_words(found: DataFrame) -> str:
 
 def page_cache(condition: IncrementCondition) -> PageCache:
     """The page cache in the condition's mode of Optane."""
-    available_kib = SERVER["available"][device_and_mode(condition)[1]]
+    available_kib = SERVER["available"][device_and_mode(condition.tier)[1]]
     return PageCache(1024.0 * available_kib, **SERVER["write_back"])
 
 

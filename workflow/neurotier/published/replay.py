@@ -12,7 +12,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.tables import Rows, write_table
 from neurotier.published.bids_app import find_published
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs
-from neurotier.published.conditions import APP_DIRECT, MEMORY_MODE, described, device_and_mode, order
+from neurotier.published.conditions import APP_DIRECT, OPTANE_AS_MEMORY, described, device_and_mode, order, tier_of
 from neurotier.published.skipped import DAMAGED, FIX, Skipped
 from neurotier.published.table_one import Bandwidth, equation_one_s, find_bandwidths
 from neurotier.run.compared import Compared
@@ -39,28 +39,26 @@ class Replay:
         return {one: [*runs] for one, runs in groupby(whole, key=lambda run: run.condition)}
 
     @cached_property
-    def measured_mb_s(self) -> dict[tuple[str, str], tuple[float, float]]:
-        """Mean read and write bandwidth of the storage benchmarks, MB/s, by device and mode."""
-        return {(one.device, one.mode): one.means for one in self.bandwidths}
+    def measured_mb_s(self) -> dict[str, tuple[float, float]]:
+        """Mean read and write bandwidth of the storage benchmarks, MB/s, by device in a mode."""
+        return {tier_of(one.device, one.mode): one.means for one in self.bandwidths}
 
     @cached_property
     def table_one_mb_s(self) -> dict[str, tuple[float, float]]:
         """Read and write bandwidth by device as in Table I, MB/s: means in App Direct mode; as printed without logs."""
-        return PUBLISHED_MB_S | {
-            device: own for (device, mode), own in self.measured_mb_s.items() if mode == APP_DIRECT
-        }
+        return PUBLISHED_MB_S | {one.device: one.means for one in self.bandwidths if one.mode == APP_DIRECT}
 
     def equation_one_s(self, condition: IncrementCondition) -> float | None:
         """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
-        return equation_one_s(condition, self.table_one_mb_s.get(device_and_mode(condition)[0]))
+        return equation_one_s(condition, self.table_one_mb_s.get(device_and_mode(condition.tier)[0]))
 
     def drawn_equation_s(self, condition: IncrementCondition) -> float | None:
         """The same as the paper's figures draw it where that is not with Table I, s: Memory mode by its own benchmark,
         and the SSD with DRAM's write bandwidth."""
-        place, table = device_and_mode(condition), self.table_one_mb_s
-        if place[0] == "local SSD":
+        tier, table = condition.tier, self.table_one_mb_s
+        if tier.startswith("local SSD"):
             return equation_one_s(condition, (table["local SSD"][0], table["DRAM"][1]))
-        return equation_one_s(condition, self.measured_mb_s.get(place)) if place == ("Optane", MEMORY_MODE) else None
+        return equation_one_s(condition, self.measured_mb_s.get(tier)) if tier == OPTANE_AS_MEMORY else None
 
 
 def read_published(root: Path) -> Replay:
