@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,12 +18,13 @@ from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import finite, read_table
+from neurotier.core.tables import finite
 from neurotier.dataset.bids import Image, size_of
 from neurotier.dataset.contents import check_known_somewhere, is_present
 from neurotier.run.compared import reading
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.jobs import load_dataset
+from neurotier.run.participants import selected_by
 
 ImagesByParticipant = Mapping[str, Sequence[Image]]
 
@@ -161,9 +161,7 @@ def read_observed(settings: Settings, places: Places, folder: Path | None) -> li
         )
     fix = "name the results folder of a run by this version"
     with nullcontext() if folder is None else reading(folder, fix):
-        sizes = Counter[str]()
-        for row in read_table(table, "images"):
-            sizes[row["participant"]] += row["size_bytes"] or 0
+        sizes = {name: size_of(images) for name, images in selected_by(table).items()}
         records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
         facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
         asked = analysis(settings.to_json())
