@@ -44,8 +44,8 @@ As root the waits are exact, from the kernel's exit records; otherwise they are 
 sampled until root has said: sysctl kernel.task_delayacct=1"""
 
 LONG = {"-t": "--tier", "-i": "--input", "-g": "--grace", "-q": "--quiet", "-h": "--help"}
-KEPT = {"--record": "record", "--phase": "phase", "--tier": "tiers", "--input": "inputs", "--grace": "grace"}
-"""Options with a value, and the attributes that hold it."""
+KEPT = ("--record", "--phase", "--tier", "--input", "--grace")
+"""Options with a value."""
 
 
 def main(arguments: list[str]) -> int:
@@ -72,15 +72,15 @@ class Options:
         If there is no such option, or it has no value or a wrong one.
 
     >>> options = Options(["-q", "--record=x", "-t", "fast=/dev/shm", "--", "true", "-q"])
-    >>> options.quiet, options.record, options.tiers, options.command
+    >>> options.quiet, options.record, options.tier, options.command
     (True, 'x', ['fast=/dev/shm'], ['true', '-q'])
     """
 
     def __init__(self, arguments: list[str]) -> None:
         self.record: str | None = None
         self.phase: str | None = None
-        self.tiers: list[str] = []
-        self.inputs: list[str] = []
+        self.tier: list[str] = []
+        self.input: list[str] = []
         self.grace = "5"
         self.quiet = self.help = False
         self.command = list(arguments)
@@ -95,7 +95,7 @@ class Options:
             if option not in KEPT or not (given or self.command):
                 what = "needs a value" if option in KEPT else "is no option"
                 raise SettingsError(what, option, "see neurotier meter --help")
-            name, word = KEPT[option], value if given else self.command.pop(0)
+            name, word = option[2:], value if given else self.command.pop(0)
             known = getattr(self, name)
             setattr(self, name, [*known, word] if isinstance(known, list) else word)
         try:
@@ -116,15 +116,15 @@ def run(options: Options) -> int:
     if not command or not command[0]:
         raise SettingsError("there is no command", "meter", "write it after --")
     record = open_record(options.record) if options.record else None
-    watches = [watch(word) for word in options.tiers]
-    resident_before = residency(options.inputs)
+    watches = [watch(word) for word in options.tier]
+    resident_before = residency(options.input)
 
     folders = [tier.watch for tier in watches]
     usage, exit_code = measure_command(command, grace_s=options.grace_s, forward=True, watches=folders)
 
-    if options.inputs:
+    if options.input:
         usage.input_bytes, usage.input_resident_before = resident_before
-        _, usage.input_resident_after = residency(options.inputs, gone_is_empty=True)
+        _, usage.input_resident_after = residency(options.input, gone_is_empty=True)
     report = {
         "phase": options.phase or os.path.basename(command[0]),
         "command": command,

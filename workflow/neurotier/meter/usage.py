@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 BYTES = ("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes")
 
-ACCOUNT = (
-    *("account_user_s", "account_system_s", "account_run_queue_s", "account_block_io_s"),
-    *("account_memory_stall_s", "account_other_s"),
-)
-"""The causes that wall time is divided into, in the order in which they are shown; the residual comes after."""
-
 LABELS = {
     "account_user_s": "CPU, user",
     "account_system_s": "CPU, system",
@@ -50,6 +44,9 @@ LABELS = {
     "residual_s": "unexplained",
 }
 """What the causes are called, on the terminal and in the report."""
+
+*ACCOUNT, _ = LABELS
+"""The causes that wall time is divided into, in the order in which they are shown; the residual comes after."""
 
 UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
 """CPU time beyond that of awaited children put down to processes nobody waits for (their parent ignores SIGCHLD)."""
