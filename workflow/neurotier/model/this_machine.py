@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -242,12 +242,12 @@ def machines_of(
 
     def drawn(rng: np.random.Generator) -> Machine:
         tiers = {}
-        for name, tier in usual.tiers.items():
+        for served, tier in usual.tiers.items():
             where = float(rng.uniform(-1, 1))  # from the least by 0, the median, to the most
-            end = (high if where > 0 else low).tiers[name]
-            medians = {one.name: getattr(tier, one.name) for one in fields(tier) if one.name.endswith("bytes_per_s")}
-            speeds = {one: median * (getattr(end, one) / median) ** abs(where) for one, median in medians.items()}
-            tiers[name] = replace(tier, **speeds)
+            ends = vars((high if where > 0 else low).tiers[served])
+            medians = {name: median for name, median in vars(tier).items() if name.endswith("bytes_per_s")}
+            speeds = {name: median * (ends[name] / median) ** abs(where) for name, median in medians.items()}
+            tiers[served] = replace(tier, **speeds)
         return replace(usual, tiers=tiers)
 
     return usual, drawn
