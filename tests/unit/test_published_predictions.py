@@ -12,9 +12,8 @@ from statistics import NormalDist
 import pytest
 from neurotier.model.prediction import HIGH, MEASURED, MODEL_ERROR, PAPER
 from neurotier.model.this_machine import UNEVENNESS
-from neurotier.published.conditions import condition
+from neurotier.published.conditions import condition, condition_of
 from neurotier.published.knowledge import Learner, evidence_of, shipping_in
-from neurotier.published.own_columns import condition_of
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores

@@ -34,7 +34,7 @@ from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import HEADER, BlockRun
 from neurotier.published.claims import counts_text
-from neurotier.published.conditions import APP_DIRECT, FIGURES, absent
+from neurotier.published.conditions import APP_DIRECT, FIGURES, absent, condition_of
 from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, name_of, phase_rows, read_published, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
@@ -136,7 +136,7 @@ def predicted(data: Replayed) -> Chart:
         return Chart("No condition that is predicted was measured")
     lanes: dict[IncrementCondition, Row] = {}
     for row in rows:
-        one, ratio = own_columns.condition_of(row), row["predicted_s"] / row["measured_s"]
+        one, ratio = condition_of(row), row["predicted_s"] / row["measured_s"]
         about = {"group": f"{one.resolution_um} µm, {heading_of(vars(one))}", "lane": one.tier}
         lane = lanes.setdefault(one, about | dict.fromkeys((PAPER, CONDITION, DEVICE, "low", "high")))
         lane[PAPER if row["member"] == PAPER else row["held_out"]] = ratio
@@ -242,7 +242,7 @@ def verdicts(data: Replayed) -> list[Verdict]:
 
 def name_of_row(row: Row) -> str:
     """The condition of a row about a prediction in words."""
-    return published_name(own_columns.condition_of(row))
+    return published_name(condition_of(row))
 
 
 def validation(data: Replayed) -> Section:

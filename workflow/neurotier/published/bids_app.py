@@ -61,7 +61,8 @@ def published_runs(path: Path) -> Compared:
     InputError
         If there is no run below the path whose log can be read.
     """
-    compared, skipped = find_published(path)
+    skipped = list[Skipped]()
+    compared = find_published(path, skipped)
     damaged = [one for one in skipped if one.kind == DAMAGED]
     if not compared.runs:
         if damaged:
@@ -78,9 +79,9 @@ def published_runs(path: Path) -> Compared:
     )
 
 
-def find_published(path: Path) -> tuple[Compared, list[Skipped]]:
-    """All published runs at or below a path, and what could not be read."""
-    compared, skipped, repetitions = Compared(), list[Skipped](), Counter[tuple[str, int]]()
+def find_published(path: Path, skipped: list[Skipped]) -> Compared:
+    """All published runs at or below a path; what could not be read is added to ``skipped``."""
+    compared, repetitions = Compared(), Counter[tuple[str, int]]()
     for log in sorted(find_logs(path), key=run_name):
         with skipping(log, skipped):
             tasks, failed = read_tasks(log)
@@ -90,7 +91,7 @@ def find_published(path: Path) -> tuple[Compared, list[Skipped]]:
             condition = row["placement"], row["parallelism"]
             repetitions[condition] += 1
             compared += Compared([row | {"repetition": repetitions[condition]}], tasks)
-    return compared, skipped
+    return compared
 
 
 def find_logs(path: Path) -> set[Path]:

@@ -181,15 +181,15 @@ class BlockRun:
         return self.condition.block_bytes * self.condition.iterations
 
 
-def find_runs(root: Path) -> tuple[list[BlockRun], list[Skipped]]:
-    """All runs at or below a path, as in the paper's figures, repetitions last; and the logs that could not be read.
+def find_runs(root: Path, skipped: list[Skipped]) -> list[BlockRun]:
+    """All runs at or below a path, as in the paper's figures, repetitions last; other logs are added to ``skipped``.
 
     Raises
     ------
     InputError
         If the path does not exist.
     """
-    runs, skipped = list[BlockRun](), list[Skipped]()
+    runs = list[BlockRun]()
     for path in find_logs(root):
         if not NAME.fullmatch(path.name):
             skipped.append(Skipped(path, UNNAMED, "its name does not tell a condition"))
@@ -203,7 +203,7 @@ def find_runs(root: Path) -> tuple[list[BlockRun], list[Skipped]]:
         return (one.blocks, *about, run.label, run.repetition, str(run.path))
 
     again = {run.condition for run in runs if run.path.parent.name.endswith(LATER) and not run.invalid_because}
-    return [made_again(run, again) for run in sorted(runs, key=place)], skipped
+    return [made_again(run, again) for run in sorted(runs, key=place)]
 
 
 def find_logs(root: Path) -> Iterator[Path]:

@@ -76,6 +76,12 @@ def described(condition: IncrementCondition) -> Row:
     }
 
 
+def condition_of(row: Row) -> IncrementCondition:
+    """The condition of a row of ``published_runs.tsv`` or ``published_predictions.tsv``."""
+    about = tier_of(row["device"], row["mode"]), row.get("iterations", 1), row.get("variant") or ""
+    return condition(row["resolution_um"], row["engine"], row["processes"], *about)
+
+
 def order(one: IncrementCondition) -> tuple[object, ...]:
     """Position of a published condition among others: by image, engine and processes, then as in the figures."""
     known = list(PLACES)

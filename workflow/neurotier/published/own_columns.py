@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, WRITE
 from neurotier.core.tables import Row, Rows
 from neurotier.published import bigbrain
 from neurotier.published.bigbrain import BlockRun
-from neurotier.published.conditions import condition, order, tier_of
+from neurotier.published.conditions import condition_of, order
 
 PHASES = {bigbrain.HEADER: HEADER, bigbrain.INCREMENT: INCREMENT, bigbrain.WRITE: WRITE}
 """The phases of blocks as our own runs have them; reading is within incrementing, or, of Spark, in no phase."""
-
-
-def condition_of(row: Row) -> IncrementCondition:
-    """The condition of a row of ``published_runs.tsv`` or ``published_predictions.tsv``."""
-    about = tier_of(row["device"], row["mode"]), row.get("iterations", 1), row.get("variant") or ""
-    return condition(row["resolution_um"], row["engine"], row["processes"], *about)
 
 
 def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> Rows:

@@ -69,12 +69,12 @@ def read_published(root: Path) -> Replay:
     InputError
         If there is no readable published data below the path.
     """
-    runs, skipped = find_runs(root)
-    bandwidths, spoiled = find_bandwidths(root)
-    bids_app, broken = find_published(root)
-    replay = Replay(root, runs, bandwidths, bids_app, skipped + spoiled + broken)
-    if not (runs or bandwidths or bids_app.runs):
-        damaged = [one for one in replay.skipped if one.kind == DAMAGED]
+    skipped = list[Skipped]()
+    replay = Replay(
+        root, find_runs(root, skipped), find_bandwidths(root, skipped), find_published(root, skipped), skipped
+    )
+    if not (replay.runs or replay.bandwidths or replay.bids_app.runs):
+        damaged = [one for one in skipped if one.kind == DAMAGED]
         if damaged:
             more = f" (and {len(damaged) - 1} more files cannot be read)" if len(damaged) > 1 else ""
             raise InputError(f"{damaged[0].reason}{more}", str(damaged[0].path), FIX)

@@ -49,16 +49,17 @@ class Bandwidth:
         return statistics.fmean(self.read_mb_s), statistics.fmean(self.write_mb_s)
 
 
-def find_bandwidths(root: Path) -> tuple[list[Bandwidth], list[Skipped]]:
-    """The devices of all storage benchmarks at or below a path, in order of Table I, and which could not be read."""
-    found, skipped = dict[str, Bandwidth](), list[Skipped]()
+def find_bandwidths(root: Path, skipped: list[Skipped]) -> list[Bandwidth]:
+    """The devices of all storage benchmarks at or below a path, in order of Table I; what could not be read is added to
+    ``skipped``."""
+    found = dict[str, Bandwidth]()
     for file in [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN)):
         with skipping(file, skipped):
             for label, (write, read, _) in read_samples(file):
                 one = found.setdefault(label, Bandwidth(*place_of(label)))
                 one.write_mb_s.append(write)
                 one.read_mb_s.append(read)
-    return sorted(found.values(), key=lambda one: (one.mode, -statistics.mean(one.read_mb_s))), skipped
+    return sorted(found.values(), key=lambda one: (one.mode, -statistics.mean(one.read_mb_s)))
 
 
 def read_samples(file: Path) -> list[tuple[str, list[float]]]:

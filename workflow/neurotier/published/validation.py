@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, gathered
-from neurotier.published.conditions import device_of
-from neurotier.published.own_columns import condition_of
+from neurotier.published.conditions import condition_of, device_of
 
 CONDITION, DEVICE = "condition", "device"
 """What is left out."""

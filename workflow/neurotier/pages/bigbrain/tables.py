@@ -23,7 +23,7 @@ from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.kit.findings import at_once, between
 from neurotier.pages.kit.page import Section
 from neurotier.published import own_columns
-from neurotier.published.conditions import FIGURES
+from neurotier.published.conditions import FIGURES, condition_of
 from neurotier.run.compared import is_compared
 from neurotier.storage.spread import spread
 
@@ -113,7 +113,7 @@ def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published:
         Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv``.
     """
     by_name = gathered(((row["engine"], row["tier"], row["parallelism"]), row) for row in own)
-    found = gathered((own_columns.condition_of(row), row) for row in published)
+    found = gathered((condition_of(row), row) for row in published)
     for one in by_condition(runs):
         if not one.is_published:
             found[one] = by_name.get((one.engine, one.tier, one.parallelism), [])
