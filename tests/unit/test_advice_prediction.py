@@ -129,13 +129,13 @@ def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
 
 @pytest.mark.parametrize(("fetch_s", "expected_s"), [(1.0, 31.0), (10.0, 5 * 10.0 + 10.0), (20.0, 5 * 20.0 + 10.0)])
 def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s: float) -> None:
-    """Six of 10 s by two jobs of three, one after the other, one fetched at a time: the slower of the two decides.
+    """Six of 10 s in a job, two at once, one fetched at a time: the slower of the two decides.
 
     A run begins with its first participant, whose images are there; the second waits for its own.
     """
     slow = Fetching(s_per_byte=fetch_s / (100 * MB), at_once=1)
     fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 6
-    six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4]], [[1, 3, 5]]], fetching=slow)
+    six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4], [1, 3, 5]]], fetching=slow)
     assert predict(six, IN_MEMORY, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
 
 

@@ -107,10 +107,10 @@ def test_participants_share_jobs_largest_first_as_many_as_compute_and_copy(tmp_p
     """Five of 1, 3, 2, 2 and 1 images: in one job here, three sequences with a slot more than two compute."""
     alone = situation(tmp_path)
     assert alone.jobs(2) == [[[1, 3, 4], [2, 0]]]
-    assert (alone.beside, alone.computing(2), alone.present(2), alone.present(9)) == (0, 0, 2, 5)
+    assert (alone.beside, alone.present(2), alone.present(9)) == (0, 2, 5)
     beside = situation(tmp_path, shares={"staging_beside": 1})
     assert beside.jobs(2) == [[[1, 0], [2, 4], [3]]]
-    assert (beside.computing(2), beside.present(2)) == (2, 3)
+    assert beside.present(2) == 3
     spread = situation(tmp_path, checks=[Path("checked.tsv")], shares={"participants": 3})
     assert spread.jobs(1) == [[[1, 3, 4]], [[2, 0]]]
     assert spread.jobs(9) == [[[1], [3], [4]], [[2], [0]]]
@@ -233,10 +233,10 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
         bounded, at_once = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
         assert (at_once, bounded.jobs) == (expected, found.jobs(expected))
     few, at_once = at_parallelism(found, given, HERE, 4, {})
-    assert (at_once, few.jobs, few.computing) == (4, found.jobs(4), 0)
+    assert (at_once, few.jobs) == (4, found.jobs(4))
     beside = situation(tmp_path, shares={"staging_beside": 1})
     bounded, _ = at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})
-    assert (bounded.jobs, bounded.computing) == (beside.jobs(2), 2)
+    assert bounded.jobs == beside.jobs(2)
     much = at_parallelism(found, inputs_of([*given.observed, job(max_rss_bytes=1 << 50)]), HERE, 1, {})[0]
     memory = HERE | {"work": "memory"}
     tiers = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}

@@ -26,7 +26,6 @@ from neurotier.advice.predict import (
     Participant,
     Storage,
     draw,
-    fetching_order,
     in_slots,
     steps,
     workload_of,
@@ -174,26 +173,29 @@ def amounts(made: Sequence[Step], *kinds: str) -> list[float]:
     return [step.amount for step in made if step.kind in kinds and step.amount]
 
 
+ALONE = [[[0]], [[1]], [[2]]]
+"""Three with a job each."""
+
+
 def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() -> None:
     """Three with a job each, two at once; then four in two jobs of two, one of whom computes at a time."""
     known = costs("start_up", cpu_s=(0.5, 0.01)) | costs("compute", cpu_s=(1, 0))
     people = [Participant(size) for size in (100, 50, 100, 25)]
-    alone = workload_of(people[:3], known, STORAGE, Fetching(), first=2)
+    alone = workload_of(people[:3], known, STORAGE, Fetching(), 2, ALONE, known)
     assert [amounts(task, "wait") for task in alone.tasks] == [[7], [7], []]
     assert [job.launch for job in alone.jobs or ()] == [(), (), ()]
     assert amounts(alone.tasks[1], "compute") == [0.5 + 0.5, 1.0]
 
-    def shared(**given: Any) -> Workload:
-        return workload_of(people, known, STORAGE, Fetching(), first=2, jobs=[[[0], [1]], [[2], [3]]], **given)
+    def shared(first: int) -> Workload:
+        return workload_of(people, known, STORAGE, Fetching(), first, [[[0], [1]], [[2], [3]]], known)
 
-    first, second = shared(computing=1).jobs or ()
+    first, second = shared(1).jobs or ()
     # as long as the largest takes to start; and programs
     assert [[step.amount for step in one.launch] for one in (first, second)] == [[1.5, 7], [1.5, 0]]
     assert (first.slots, first.counts_for) == ({"stage_in": 1, "compute": 1, "stage_out": 1}, 1)
     assert list(second.tasks) == [2, 3]
-    assert amounts(shared(computing=1).tasks[0], "compute") == [1.0]
-    for each in (shared(computing=2), shared()):
-        assert [(one.slots, one.counts_for) for one in each.jobs or ()] == [({}, 0)] * 2
+    assert amounts(shared(1).tasks[0], "compute") == [1.0]
+    assert [(one.slots, one.counts_for) for one in shared(2).jobs or ()] == [({}, 0)] * 2
 
 
 def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
@@ -203,17 +205,6 @@ def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
         "start_up wait stage_in take stage_in wait stage_in wait stage_in give"
         " compute take container_start wait compute wait compute give"
     )
-
-
-@pytest.mark.parametrize(
-    ("at_once", "computing", "order"),
-    [(2, 0, [0, 2, 1, 3, 4]), (4, 0, [0, 4, 2, 1, 3]), (2, 1, [0, 4, 2, 1, 3]), (1, 0, [0, 2, 1, 3, 4])],
-)
-def test_images_are_fetched_in_the_order_in_which_they_are_analysed(
-    at_once: int, computing: int, order: list[int]
-) -> None:
-    """A job of two sequences, [0, 1] beside [2, 3], and one of one: both jobs at once where there is room."""
-    assert fetching_order([[[0, 1], [2, 3]], [[4]]], at_once, computing) == order
 
 
 @pytest.mark.parametrize(
@@ -227,7 +218,8 @@ def test_who_waits_for_images_waits_for_its_own(
     fetching: Fetching, arrivals: list[list[int]], fetches: list[list[float]], at_once: int
 ) -> None:
     people = [Participant(10, to_fetch_bytes=size) for size in (0, 100, 200)]
-    found = workload_of(people, costs("compute", cpu_s=(1, 0)), STORAGE, fetching, first=1)
+    known = costs("compute", cpu_s=(1, 0))
+    found = workload_of(people, known, STORAGE, fetching, 1, ALONE, known)
     assert [amounts(task, "arrival") for task in found.tasks] == arrivals
     assert [[step.amount for step in fetch] for fetch in found.fetches] == fetches
     assert found.fetches_at_once == at_once

@@ -129,9 +129,8 @@ def workload_of(
     storage: Storage,
     fetching: Fetching,
     first: int,
-    jobs: Sequence[JobParts] | None = None,
-    copied: Costs | None = None,
-    computing: int = 0,
+    jobs: Sequence[JobParts],
+    copied: Costs,
 ) -> Workload:
     """A task per sequence of participants, in order of start. What precedes the first jobs is not in the makespan.
 
@@ -140,32 +139,30 @@ def workload_of(
     costs
         Of a participant alone in a job.
     first
-        How many participants start at once, before any program is in the page cache.
+        How many participants start at once, before any program is in the page cache; those of a job who are more copy
+        while so many compute.
     jobs
-        Who shares a job; ``None``: each has a job alone.
+        Who shares a job.
     copied
-        Of a participant in a fork of a job's process, without Python's start; ``costs`` if ``None``.
-    computing
-        How many participants of a job compute at the same time, while others copy; 0 if each may.
+        Of a participant in a fork of a job's process, without Python's start.
     """
-    together = [[[number]] for number in range(len(participants))] if jobs is None else jobs
     largest_bytes, warm = max((one.size_bytes for one in participants), default=0), replace(storage, load_s={})
     launch_s = costs[START_UP]["cpu_s"].of(largest_bytes) if START_UP in costs else 0.0
-    if copied is None or copied == costs:
+    if copied == costs:
         copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}
-    order = fetching_order(together, first, computing) if fetching.at_once else []
+    order = [position for parts in jobs for position in in_turn(parts)] if fetching.at_once else []
     fetched = [position for position in order if participants[position].to_fetch_bytes]
     arrivals = {position: [Step(LAUNCH, "arrival", number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
-    for parts in together:
+    for parts in jobs:
         own, alone = storage if len(tasks) < first else warm, sum(map(len, parts)) == 1
-        beside = len(parts) - computing if computing else 0
-        slots = {"stage_in": beside, "compute": computing, "stage_out": beside} if beside > 0 else {}
+        beside = len(parts) - first
+        slots = {"stage_in": beside, "compute": first, "stage_out": beside} if beside > 0 else {}
         # participants of a job share a process, which loads what all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
         launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
-        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch, slots, computing if slots else 0))
+        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch, slots, first if slots else 0))
         for part in parts:
             of_part: list[Step] = []
             for position in part:
@@ -186,20 +183,12 @@ def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
     return made
 
 
-def fetching_order(jobs: Sequence[JobParts], at_once: int, computing: int = 0) -> list[int]:
-    """Participants in the order in which they are fetched, that of their analysis: ``at_once`` at a time, job by job.
-
-    >>> fetching_order([[[0], [1]], [[2], [3]], [[4]]], 4)
-    [0, 2, 1, 3, 4]
-    """
-    rows = [in_turn(parts) for parts in jobs]
-    jobs_at_once = max(1, at_once // (computing or max((len(parts) for parts in jobs), default=1)))
-    together = (rows[first : first + jobs_at_once] for first in range(0, len(rows), jobs_at_once))
-    return [position for several in together for position in in_turn(several)]
-
-
 def in_turn(sequences: Sequence[Sequence[int]]) -> list[int]:
-    """The first of each sequence, the second of each, and so on."""
+    """The first of each sequence, the second of each, and so on: those of a job in the order of their analysis.
+
+    >>> in_turn([[0, 1], [2, 3], [4]])
+    [0, 2, 4, 1, 3]
+    """
     return [one for turn in itertools.zip_longest(*sequences) for one in turn if one is not None]
 
 
@@ -263,9 +252,7 @@ class Inputs:
     processors, page_cache
         Of this node.
     jobs
-        Who shares a job, as positions in ``participants``; each has one alone if ``None``.
-    computing
-        How many participants of a job compute at the same time, while others copy; 0 if each may.
+        Who shares a job, as positions in ``participants``.
     rehearsed
         Participants of the job that was tried with several, if one was.
     load_s
@@ -282,8 +269,7 @@ class Inputs:
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
-    jobs: Sequence[JobParts] | None = None
-    computing: int = 0
+    jobs: Sequence[JobParts] = ()
     rehearsed: Sequence[ObservedJob] = ()
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
@@ -306,8 +292,7 @@ def workload(
     storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
     tried = inputs.rehearsed or inputs.observed
     costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
-    who = inputs.jobs, copied, inputs.computing
-    return workload_of(participants, costs, storage, inputs.fetching, parallelism, *who)
+    return workload_of(participants, costs, storage, inputs.fetching, parallelism, inputs.jobs, copied)
 
 
 def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:

@@ -141,10 +141,6 @@ class Situation:
         """How many participants of a job copy while others compute; in the runs of a campaign none."""
         return 0 if self.settings.campaign.placements else self.settings.shares.staging_beside
 
-    def computing(self, slots: int) -> int:
-        """How many participants of a job compute at the same time, while others copy; 0 if each may."""
-        return slots if self.beside else 0
-
     def present(self, at_once: int) -> int:
         """How many participants are in the job at the same time when ``at_once`` compute, with those who copy."""
         return min(at_once + self.beside, len(self.remaining))

@@ -89,8 +89,7 @@ def at_parallelism(
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.elsewhere), situation.remaining)["mem_mb"]
     at_once = min(jobs, max(1, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", jobs)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
-    together, computing = situation.jobs(at_once), situation.computing(at_once)
-    return replace(inputs, page_cache=page_cache, jobs=together, computing=computing), at_once
+    return replace(inputs, page_cache=page_cache, jobs=situation.jobs(at_once)), at_once
 
 
 def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once: int) -> Row:
