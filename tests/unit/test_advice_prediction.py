@@ -165,12 +165,12 @@ def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_siz
         facts = {"started_s": 90.0, "settings": settings.to_json(), "row": {"valid": valid}}
         write_json(places.runs / f"{short_hash(name)}.json", facts)
         write_json(places.record(name), record_of(name, phase_of("compute", 100.0, 110.0), run=short_hash(name)))
-    assert [(one.participant, one.size_bytes) for one in read_observed(settings, places, None)] == [(second, 0)]
+    assert [(one.participant, one.size_bytes) for one in read_observed(settings, places)] == [(second, 0)]
     assert size_of(Situation(settings, places).participants[second]) == 0
     places.record(second).unlink()
-    assert [one.participant for one in read_observed(settings, places, None)] == [first]
+    assert [one.participant for one in read_observed(settings, places)] == [first]
     (places.runs / f"{short_hash(first)}.json").unlink()
-    assert [one.participant for one in read_observed(settings, places, None)] == [first], "its facts were lost"
+    assert [one.participant for one in read_observed(settings, places)] == [first], "its facts were lost"
 
 
 def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from configured import settings_at
 from neurotier.advice import situation as advice_situation
-from neurotier.advice.calibration import ObservedJob, analysis, choose_calibration
+from neurotier.advice.calibration import ObservedJob, analysis
 from neurotier.advice.placements import AdvicePlan, free_gib
 from neurotier.advice.predict import Fetching
 from neurotier.advice.rehearsal import loading_s
@@ -153,7 +153,7 @@ def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
     put(found, first, second, hole=True)
     assert found.resident("as found", "disk") == pytest.approx(5 / 9), "what is yet to be fetched will be cached"
     assert (found.plan.is_plain, clone_on(found.settings, found.places, "disk")) == (True, tmp_path / "bids")
-    assert set(choose_calibration(found.participants, found.settings, found.places)) == {first, second}
+    assert set(choose_first(found)) == {first, second}
     clone = situation(tmp_path)
     assert (
         clone_on(clone.settings, clone.places, "disk")
@@ -196,7 +196,6 @@ def test_who_is_analysed_first(tmp_path: Path) -> None:
     three = list(found.participants)[:3]
     done(found, *three)
     chosen = choose_first(found)
-    assert chosen == choose_calibration(found.participants, found.settings, found.places)
     assert set(chosen) < set(three)
     with pytest.raises((SettingsError, InputError)):
         choose_first(situation(tmp_path, **ELSEWHERE))

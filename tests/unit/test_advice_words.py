@@ -154,26 +154,30 @@ def settings_with(folder: Path, **sections: Any) -> Settings:
 
 def test_placements_that_are_judged(tmp_path: Path) -> None:
     settings = settings_with(tmp_path)
-    found = candidates(settings)
+    found = candidates(settings, [])
     assert found == {"disk": settings.placement, "tmpfs": settings.placement | {"work": "tmpfs"}}
     assert settings.placement["work"] == "disk"
     campaign = {"placements": {"fast": {"work": "tmpfs", "dataset": "tmpfs"}}}
-    only = candidates(settings_with(tmp_path, campaign=campaign))
+    only = candidates(settings_with(tmp_path, campaign=campaign), [])
     assert only == {"fast": settings.placement | {"work": "tmpfs", "dataset": "tmpfs"}}
     assert settings.placement["results"] == "disk"
 
 
 def test_wrong_calibration_is_said(tmp_path: Path) -> None:
     places = Places.from_settings(settings_with(tmp_path))
+
+    def observed(folder: Path) -> object:
+        return read_observed(settings_with(tmp_path, advice={"calibration": str(folder)}), places)
+
     with pytest.raises(SettingsError, match="is not the results folder of a run"):
-        read_observed(settings_with(tmp_path), places, tmp_path)
+        observed(tmp_path)
     other, _ = make_results(tmp_path / "other", 1)
     write_json(other.record("sub-01"), {"participant": "sub-01", "run": RUN, "tool": "bet"})
     with pytest.raises(InputError, match="has no record of noop with these options, but of bet"):
-        read_observed(settings_with(tmp_path), places, other.results)
+        observed(other.results)
     write_json(other.runs / f"{RUN}.json", {"settings": {"app": {"image": None}}})
     with pytest.raises(InputError, match=r"is not what this version writes \(KeyError: 'tool'\)"):
-        read_observed(settings_with(tmp_path), places, other.results)
+        observed(other.results)
 
 
 def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ with script(snakemake) as context:
     require_all(context.places, chosen)
     situation = Situation(context.settings, context.places, context.inputs("checks"))
     rehearsed = [read_json(file) for file in context.inputs("rehearsal")]
-    inputs = situation.inputs(context.inputs("probes"), rehearsed[0] if rehearsed else None)
+    inputs = situation.inputs(context.inputs("probes"), rehearsed[0] if rehearsed else {})
     asked, limits = context.params.asked["parallelism"], context.run_facts["limits"]
     rows = advice_rows(situation, inputs, asked, limits)
     context.write_table("table", "advice", rows)

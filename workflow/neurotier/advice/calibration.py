@@ -13,20 +13,16 @@ from pathlib import Path
 import numpy as np
 
 from neurotier.analysis.needs import threads_of
-from neurotier.core.errors import InputError, NeurotierError, SettingsError, SourceError
+from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import finite
-from neurotier.dataset.bids import Image, size_of
-from neurotier.dataset.contents import check_known_somewhere, is_present
+from neurotier.dataset.bids import size_of
 from neurotier.run.compared import reading
 from neurotier.run.disturbance import DISTURBED
-from neurotier.run.jobs import load_dataset
 from neurotier.run.participants import selected_by
-
-ImagesByParticipant = Mapping[str, Sequence[Image]]
 
 MOVED = ("read_bytes", "read_files", "written_bytes", "written_files")
 QUANTITIES = ("cpu_s", "wait_s", *MOVED, "made_files")
@@ -105,54 +101,17 @@ def choose(sizes: Mapping[str, int], count: int) -> list[str]:
     return [ranked[len(ranked) * part // (count + 1)] for part in range(1, count + 1)]
 
 
-def choose_calibration(participants: ImagesByParticipant, settings: Settings, places: Places) -> list[str]:
-    """Who is analysed first: participants who are already done, otherwise some whose images are here, otherwise any.
-
-    Raises
-    ------
-    SourceError
-        If the chosen participants' images are neither here nor known anywhere.
-    """
-    count, sizes = settings.advice.participants, {name: size_of(images) for name, images in participants.items()}
-    done = {name: size for name, size in sizes.items() if places.record(name).exists()}
-    if len(done) >= min(count, len(sizes)):
-        return choose(done, count)
-    dataset, links_to = load_dataset(places).path, settings.dataset.links_to
-    missing = {
-        name: [image.path for image in images if not is_present(dataset, image.path, links_to)]
-        for name, images in participants.items()
-    }
-    here = {name: size for name, size in sizes.items() if not missing[name]}
-    if len(here) >= min(count, len(sizes)):
-        return choose(here, count)
-    chosen = choose(sizes, count)
-    for path in (path for name in chosen for path in missing[name]):
-        try:
-            check_known_somewhere(dataset, path, links_to)
-        except NeurotierError as error:
-            raise SourceError(
-                f"cannot be analysed as a calibration: {error.what}",
-                path,
-                "name in advice.calibration the results folder of another run with the same tool",
-            ) from None
-    return chosen
-
-
-def read_observed(settings: Settings, places: Places, folder: Path | None) -> list[ObservedJob]:
-    """Participant jobs of this tool with these options, from their records.
+def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
+    """Participant jobs of this tool with these options, from the records of the calibration, by default the run's own.
 
     Jobs of runs that others disturbed are only used if there are none else.
-
-    Parameters
-    ----------
-    folder
-        Results folder of another run; ``None`` for the run's own.
 
     Raises
     ------
     SettingsError, InputError
         If the other folder is no results folder of this version, or has no record of this tool.
     """
+    folder = Path(settings.advice.calibration) if settings.advice.calibration else None
     where = places if folder is None else Places(folder, folder, folder, folder, folder)
     table = where.images_table
     if folder is not None and not table.exists():

@@ -100,7 +100,7 @@ class AdvicePlan:
         return [min(slots, self.settings.shares.at_once or 1) if self.plan.elsewhere else slots]
 
 
-def candidates(settings: Settings, checks: Sequence[Path] = ()) -> dict[str, Placement]:
+def candidates(settings: Settings, checks: Sequence[Path]) -> dict[str, Placement]:
     """Placements to judge, by their names for people.
 
     The campaign's; without a campaign, the one in use, and for every other tier that exists, one with the role ``work``

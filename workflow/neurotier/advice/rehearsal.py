@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from neurotier.advice.calibration import ImagesByParticipant, ObservedJob, observe
+from neurotier.advice.calibration import ObservedJob, observe
 from neurotier.analysis.needs import threads_of
 from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import ToolError
@@ -39,6 +39,7 @@ from neurotier.meter.exits import delays_accounted, record_of
 from neurotier.meter.others import SHORTEST_S, others_share, read_processors
 from neurotier.run.images import placed_image
 from neurotier.run.jobs import load_settings, save_settings
+from neurotier.run.participants import Selected
 from neurotier.storage.page_cache import drop, read
 
 TRIES = 3
@@ -70,7 +71,7 @@ def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int], threads: int =
     return [observe(record, sizes_bytes[record["participant"]], threads) for record in job["records"]]
 
 
-def rehearse_shared(settings: Settings, known: Places, participants: ImagesByParticipant, log: Path) -> Record:
+def rehearse_shared(settings: Settings, known: Places, participants: Selected, log: Path) -> Record:
     """Analyse participants in one job, as many at once as there are processors, until others leave it undisturbed.
 
     Parameters
@@ -111,9 +112,7 @@ def rehearse_shared(settings: Settings, known: Places, participants: ImagesByPar
 
 
 @contextmanager
-def scratch_results(
-    settings: Settings, known: Places, participants: ImagesByParticipant, log: Path
-) -> Iterator[Places]:
+def scratch_results(settings: Settings, known: Places, participants: Selected, log: Path) -> Iterator[Places]:
     """A results folder with what the jobs of some participants read; nothing of it is left afterwards.
 
     The container image has been verified for these results, as in a run before its participant jobs.
@@ -159,7 +158,7 @@ def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -
 
 
 def measure_cold_start(
-    settings: Settings, known: Places, name: str, images: Sequence[Image], files: Sequence[Path], log: Path
+    settings: Settings, known: Places, name: str, images: list[Image], files: Sequence[Path], log: Path
 ) -> dict[str, float]:
     """Analyse a participant with an empty page cache; returns how long each phase waited for its programs, s.
 

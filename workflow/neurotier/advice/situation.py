@@ -9,33 +9,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from neurotier.advice.calibration import (
-    ImagesByParticipant,
-    ObservedJob,
-    choose_calibration,
-    fit,
-    proportional,
-    read_observed,
-)
+from neurotier.advice.calibration import ObservedJob, choose, fit, proportional, read_observed
 from neurotier.advice.placements import COLD, Placement, caches
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
 from neurotier.core.control_groups import usable_cores
-from neurotier.core.errors import InputError
+from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import gathered
 from neurotier.dataset.bids import size_of
-from neurotier.dataset.contents import is_present
+from neurotier.dataset.contents import check_known_somewhere, is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
 from neurotier.model.machine import Processors
 from neurotier.model.this_machine import page_cache_here, processors_here, read_probed
 from neurotier.run.disturbance import read_readings
 from neurotier.run.jobs import clone_on, load_dataset
-from neurotier.run.participants import names_of_shares, selected_by
+from neurotier.run.participants import Selected, names_of_shares, selected_by
 from neurotier.run.plan import Plan
 
 HALF = 0.5
@@ -64,7 +57,7 @@ class Situation:
         return Plan(self.settings, self.places)
 
     @cached_property
-    def participants(self) -> ImagesByParticipant:
+    def participants(self) -> Selected:
         """Every participant that the index selects, with the images."""
         return selected_by(self.places.images_table)
 
@@ -84,8 +77,7 @@ class Situation:
         InputError
             If there are none.
         """
-        named = self.settings.advice.calibration
-        observed = read_observed(self.settings, self.places, Path(named) if named else None)
+        observed = read_observed(self.settings, self.places)
         if not observed:
             raise InputError("no participant has been analysed with these settings", str(self.places.results))
         return observed
@@ -200,7 +192,7 @@ class Situation:
         here_bytes = sum(file.stat().st_size for file in here)
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
-    def inputs(self, tables: Sequence[Path], rehearsed: Record | None) -> Inputs:
+    def inputs(self, tables: Sequence[Path], rehearsed: Record) -> Inputs:
         """The inputs of the model.
 
         Parameters
@@ -208,14 +200,13 @@ class Situation:
         tables
             Probe tables of the tiers.
         rehearsed
-            What :meth:`rehearse` gave; ``None`` if there was no rehearsal.
+            What :meth:`rehearse` gave; empty if there was no rehearsal.
         """
-        found = rehearsed or {}
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
         sizes = {name: size_of(images) for name, images in self.participants.items()}
-        tried = read_rehearsed(found, sizes, self.plan.threads)
-        share = self.others_share(found)
+        tried = read_rehearsed(rehearsed, sizes, self.plan.threads)
+        share = self.others_share(rehearsed)
         # processes of others wait for the processors as ours did
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
         cores = len(os.sched_getaffinity(0))
@@ -229,8 +220,8 @@ class Situation:
             processors=processors,
             page_cache=page_cache_here(0.0),
             rehearsed=as_alone(tried, processors),
-            load_s=found["load_s"] if rehearsed and COLD in caches(self.settings) else None,
-            load_unknown_because=found.get("why", ""),
+            load_s=rehearsed.get("load_s") if COLD in caches(self.settings) else None,
+            load_unknown_because=rehearsed.get("why", ""),
             others_cpu_share=share,
         )
 
@@ -259,8 +250,38 @@ def as_alone(jobs: Sequence[ObservedJob], processors: Processors) -> list[Observ
 
 
 def choose_first(situation: Situation) -> list[str]:
-    """Participants to analyse first; none if the records of another results folder serve as calibration."""
-    if situation.settings.advice.calibration:
+    """Who is analysed first: participants who are already done, otherwise some whose images are here, otherwise any;
+    nobody if the records of another results folder serve as calibration.
+
+    Raises
+    ------
+    SourceError
+        If the chosen participants' images are neither here nor known anywhere.
+    """
+    settings, participants = situation.settings, situation.participants
+    if settings.advice.calibration:
         situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
         return []
-    return choose_calibration(situation.participants, situation.settings, situation.places)
+    count, sizes = settings.advice.participants, {name: size_of(images) for name, images in participants.items()}
+    done = {name: size for name, size in sizes.items() if situation.places.record(name).exists()}
+    if len(done) >= min(count, len(sizes)):
+        return choose(done, count)
+    dataset, links_to = load_dataset(situation.places).path, settings.dataset.links_to
+    missing = {
+        name: [image.path for image in images if not is_present(dataset, image.path, links_to)]
+        for name, images in participants.items()
+    }
+    here = {name: size for name, size in sizes.items() if not missing[name]}
+    if len(here) >= min(count, len(sizes)):
+        return choose(here, count)
+    chosen = choose(sizes, count)
+    for path in (path for name in chosen for path in missing[name]):
+        try:
+            check_known_somewhere(dataset, path, links_to)
+        except NeurotierError as error:
+            raise SourceError(
+                f"cannot be analysed as a calibration: {error.what}",
+                path,
+                "name in advice.calibration the results folder of another run with the same tool",
+            ) from None
+    return chosen
