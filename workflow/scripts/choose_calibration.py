@@ -1,6 +1,5 @@
 """Choose whom to analyse first: ``advice/calibration.json``."""
 
-from neurotier.advice.calibration import size_of
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.core.quantities import size
 from neurotier.run.scripting import script
@@ -9,7 +8,5 @@ with script(snakemake) as context:
     situation = Situation(context.settings, context.places, context.inputs("checks"))
     chosen = choose_first(situation)
     if chosen:
-        context.say(
-            "Calibration: " + ", ".join(f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen)
-        )
+        context.say("Calibration: " + ", ".join(f"{name} ({size(situation.sizes[name])})" for name in chosen))
     context.write_json("calibration", {"participants": chosen})

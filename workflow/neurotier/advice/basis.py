@@ -11,7 +11,6 @@ from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, percent, seconds, size
-from neurotier.dataset.bids import size_of
 
 SHOWN = 3
 BUSY_SHOWN = 0.2
@@ -20,12 +19,11 @@ BUSY_SHOWN = 0.2
 
 def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[str]:
     """The sentences, without full stops."""
-    sizes = [size_of(images) for images in situation.participants.values()]
     done = len(situation.participants) - len(situation.remaining)
     return [
         f"{counted(len(situation.remaining), 'participant')} to analyse"
         + (f", {done} of {len(situation.participants)} done" if done else "")
-        + f"; a participant's images have {size(statistics.median(sizes))} (median)",
+        + f"; a participant's images have {size(statistics.median(situation.sizes.values()))} (median)",
         calibrated(situation, inputs, chosen),
         *([] if situation.checks else other_hosts(inputs)),
         *(
@@ -55,7 +53,7 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
     elif len(inputs.observed) > len(chosen):
         where = f"{counted(len(inputs.observed), 'participant')} already analysed"
     else:
-        who = [f"{name} ({size(size_of(situation.participants[name]))})" for name in chosen[:SHOWN]]
+        who = [f"{name} ({size(situation.sizes[name])})" for name in chosen[:SHOWN]]
         where = " and ".join(who) + (f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else "")
     costs = costs_of(inputs.observed)
     cpu = costs["compute"]["cpu_s"]

@@ -62,6 +62,11 @@ class Situation:
         return selected_by(self.places.images_table)
 
     @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Size of every participant's images, bytes."""
+        return {name: size_of(images) for name, images in self.participants.items()}
+
+    @cached_property
     def remaining(self) -> list[str]:
         """Who is to be analysed: those who are not done, or everyone if all are done or in a campaign."""
         if self.settings.campaign.placements:
@@ -124,7 +129,7 @@ class Situation:
         """Who shares a job, as positions among those who remain, in order of start: sequences that run at once."""
         count = len(names_of_shares(len(self.remaining), self.settings, bool(self.checks)))
         numbers = range(len(self.remaining))
-        order = sorted(numbers, key=lambda number: -size_of(self.participants[self.remaining[number]]))
+        order = sorted(numbers, key=lambda number: -self.sizes[self.remaining[number]])
         members, present = [order[first::count] for first in range(count)], slots + self.beside
         return [[of[first::present] for first in range(min(present, len(of)))] for of in members]
 
@@ -167,7 +172,7 @@ class Situation:
         if len(chosen) > 1 and len(self.remaining) > 1 and taken_s <= LONGEST_S:
             found["shared"] = rehearse_shared(self.settings, self.places, images, log)
         if COLD in caches(self.settings):
-            name = min(chosen, key=lambda one: size_of(images[one]))
+            name = min(chosen, key=self.sizes.__getitem__)
             files = [dataset.path / image.path for image in images[name]]
             found["load_s"] = measure_cold_start(self.settings, self.places, name, images[name], files, log)
         return found
@@ -188,7 +193,7 @@ class Situation:
         paths = [image.path for name in self.remaining for image in self.participants[name]]
         here = [clone / path for path in paths if is_present(clone, path, links_to)]
         share = resident_share(here)
-        whole = sum(size_of(self.participants[name]) for name in self.remaining)
+        whole = sum(self.sizes[name] for name in self.remaining)
         here_bytes = sum(file.stat().st_size for file in here)
         return 1.0 if share is None or not whole else 1 - here_bytes * (1 - share) / whole
 
@@ -204,8 +209,7 @@ class Situation:
         """
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
-        sizes = {name: size_of(images) for name, images in self.participants.items()}
-        tried = read_rehearsed(rehearsed, sizes, self.plan.threads)
+        tried = read_rehearsed(rehearsed, self.sizes, self.plan.threads)
         share = self.others_share(rehearsed)
         # processes of others wait for the processors as ours did
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
@@ -214,7 +218,7 @@ class Situation:
         processors, runs = processors_here(self.plan.threads, others), gathered((job.run, job) for job in self.observed)
         return Inputs(
             observed=[job for each in runs.values() for job in as_alone(each, processors)],
-            participants=[Participant(size_of(self.participants[name]), to_fetch[name]) for name in self.remaining],
+            participants=[Participant(self.sizes[name], to_fetch[name]) for name in self.remaining],
             fetching=self.fetching,
             probes=probes,
             processors=processors,
@@ -258,18 +262,18 @@ def choose_first(situation: Situation) -> list[str]:
     SourceError
         If the chosen participants' images are neither here nor known anywhere.
     """
-    settings, participants = situation.settings, situation.participants
+    settings = situation.settings
     if settings.advice.calibration:
         situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
         return []
-    count, sizes = settings.advice.participants, {name: size_of(images) for name, images in participants.items()}
+    count, sizes = settings.advice.participants, situation.sizes
     done = {name: size for name, size in sizes.items() if situation.places.record(name).exists()}
     if len(done) >= min(count, len(sizes)):
         return choose(done, count)
     dataset, links_to = load_dataset(situation.places).path, settings.dataset.links_to
     missing = {
         name: [image.path for image in images if not is_present(dataset, image.path, links_to)]
-        for name, images in participants.items()
+        for name, images in situation.participants.items()
     }
     here = {name: size for name, size in sizes.items() if not missing[name]}
     if len(here) >= min(count, len(sizes)):

@@ -18,7 +18,6 @@ from neurotier.core.control_groups import usable_cores
 from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import tier_named
-from neurotier.dataset.bids import size_of
 from neurotier.model.this_machine import page_cache_here
 from neurotier.run.needs import Needs, largest, needs_of
 
@@ -94,13 +93,13 @@ def at_parallelism(
 
 def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once: int) -> Row:
     """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
-    settings, participants = situation.settings, situation.participants
-    work = (work_bytes(list(participants[name]), settings) for name in situation.remaining)
+    settings = situation.settings
+    work = (work_bytes(list(situation.participants[name]), settings) for name in situation.remaining)
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),
         "work": largest(work, situation.present(at_once)),
-        "results": round(sum(results.of(size_of(participants[name])) for name in situation.remaining)),
+        "results": round(sum(results.of(situation.sizes[name]) for name in situation.remaining)),
     }
     free = {name: free_on(tier_named(settings, name)) for name in placement.values()}
     return room_for(placement, needed, free)
