@@ -9,7 +9,7 @@ from typing import Any
 from neurotier.advice.calibration import QUANTITIES, ObservedJob
 from neurotier.advice.predict import Fetching, Inputs
 from neurotier.model.machine import PageCache, Processors
-from neurotier.model.this_machine import TierFigures
+from neurotier.model.this_machine import FileCost, TierFigures
 
 
 def tier_figures(kind: str, curve: dict[int, float], memory: dict[int, float], **changes: Any) -> TierFigures:
@@ -32,7 +32,7 @@ def tier_figures(kind: str, curve: dict[int, float], memory: dict[int, float], *
         random_read_s=0.0,
         make_s=0.0,
         look_s=0.0,
-        files={},
+        files={1: FileCost(0.0, 0.0)},
         buffered_bytes={1: 0.0},
     )
     return replace(usual, **changes)

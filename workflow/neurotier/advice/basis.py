@@ -92,7 +92,7 @@ def cold_programs(inputs: Inputs) -> list[str]:
 
 def fetching(situation: Situation, inputs: Inputs) -> list[str]:
     """What is still to be fetched, and how long that takes; nothing for a campaign, which fetches beforehand."""
-    to_fetch = 0 if situation.settings.campaign.placements else sum(one.to_fetch_bytes for one in inputs.participants)
+    to_fetch = 0 if situation.settings.is_campaign else sum(one.to_fetch_bytes for one in inputs.participants)
     if not to_fetch:
         return []
     fetching_s = inputs.fetching.s_per_byte * to_fetch

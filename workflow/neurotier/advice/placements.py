@@ -38,7 +38,7 @@ class AdvicePlan:
     def candidates(self) -> dict[str, Placement]:
         """Placements to judge; those whose tier has no room for a probe are left out, unless they were named."""
         found = candidates(self.settings, self.checks)
-        if self.checks or self.settings.campaign.placements:
+        if self.checks or self.settings.is_campaign:
             return found
         probing = ProbePlan(self.settings, self.places, self.cores)
         used = self.settings.placement
@@ -114,7 +114,7 @@ def candidates(settings: Settings, checks: Sequence[Path]) -> dict[str, Placemen
         What a node found of the tiers, if jobs run on other nodes than this one.
     """
     used = settings.placement
-    if settings.campaign.placements:
+    if settings.is_campaign:
         return {
             name: used | {role: tier for role, tier in changed.items() if tier is not None}
             for name, changed in settings.campaign.placements.items()
@@ -140,7 +140,7 @@ def exists(settings: Settings, name: str) -> bool:
 
 def caches(settings: Settings) -> list[str]:
     """States of the page cache to judge: those of the campaign, else ``as found``."""
-    return settings.campaign.cache if settings.campaign.placements else ["as found"]
+    return settings.campaign.cache if settings.is_campaign else ["as found"]
 
 
 def free_gib(settings: Settings, placement: Placement) -> dict[str, Sequence[int]]:

@@ -218,7 +218,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
             if staging:
                 wait_s += cost["written_files"].of(size) * storage.figures[tier].make_s
             elif files := cost["made_files"].of(size):
-                each = storage.files.get(tier, FileCost(0.0, 0.0))
+                each = storage.files[tier]
                 cpu_s += files * each.cpu_s
                 steps_of_job += [Step(phase, "files", files, tier)] if each.wait_s else []
             steps_of_job.append(Step(phase, "write", written, tier, cached=stays and WRITES[phase] == "work"))

@@ -69,7 +69,7 @@ class Situation:
     @cached_property
     def remaining(self) -> list[str]:
         """Who is to be analysed: those who are not done, or everyone if all are done or in a campaign."""
-        if self.settings.campaign.placements:
+        if self.settings.is_campaign:
             return list(self.participants)
         return [name for name in self.participants if not self.places.record(name).exists()] or list(self.participants)
 
@@ -109,7 +109,7 @@ class Situation:
         """How images are fetched. Runs of a campaign fetch nothing, since all images are there before they begin; those
         of a cluster's jobs are fetched where Snakemake runs. Of others, those are fetched that come next."""
         with_fetch = [(job.size_bytes, job.got) for job in self.observed if job.got]
-        if self.settings.campaign.placements or self.plan.is_plain or not with_fetch or self.checks:
+        if self.settings.is_campaign or self.plan.is_plain or not with_fetch or self.checks:
             return Fetching()
         at_once = self.settings.dataset.concurrent_gets
         if self.settings.advice.calibration:  # another dataset comes from elsewhere
@@ -136,7 +136,7 @@ class Situation:
     @property
     def beside(self) -> int:
         """How many participants of a job copy while others compute; in the runs of a campaign none."""
-        return 0 if self.settings.campaign.placements else self.settings.shares.staging_beside
+        return 0 if self.settings.is_campaign else self.settings.shares.staging_beside
 
     def present(self, at_once: int) -> int:
         """How many participants are in the job at the same time when ``at_once`` compute, with those who copy."""
@@ -243,8 +243,6 @@ class Situation:
 def as_alone(jobs: Sequence[ObservedJob], processors: Processors) -> list[ObservedJob]:
     """Jobs of one run with the CPU time that each would have taken on a core of its own: hardware threads that share a
     core are slower, which the model adds itself."""
-    if not jobs:
-        return []
     at_once = peak([(job.start_s, job.end_s) for job in jobs])
     speed = replace(processors, others=0.0).speed(min(at_once, processors.threads))
     return [

@@ -41,11 +41,13 @@ def without_files(observed: Sequence[ObservedJob], probes: Mapping[str, Probed])
         return observed
     found = []
     for job in observed:
-        probe, phases = probes[job.work_tier].usual, dict(job.phases)
+        probe = probes[job.work_tier].usual
         cost = file_cost(probe, 1)
         each = {"cpu_s": cost.cpu_s, "wait_s": cost.wait_s if probe.kind == "network" else 0.0}
-        for phase, was in job.phases.items():
-            phases[phase] = was | {name: max(0.0, was[name] - was["made_files"] * one) for name, one in each.items()}
+        phases = {
+            phase: was | {name: max(0.0, was[name] - was["made_files"] * one) for name, one in each.items()}
+            for phase, was in job.phases.items()
+        }
         found.append(replace(job, phases=phases))
     return found
 

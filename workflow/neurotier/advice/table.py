@@ -74,8 +74,8 @@ def advice_row(
 def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
     """All participants' files on the work tier, and what those of one participant cost there."""
     cost = costs_here(inputs.observed, inputs.probes, at_once)[placement["work"]]
-    made = costs_of(inputs.observed).get("compute", {}).get("made_files")
-    files = sum(made.of(one.size_bytes) for one in inputs.participants) if made else 0.0
+    made = costs_of(inputs.observed)["compute"]["made_files"]
+    files = sum(made.of(one.size_bytes) for one in inputs.participants)
     each_s = files / max(1, len(inputs.participants)) * (cost.cpu_s + cost.wait_s)
     return {"work_files": round(files), "files_s": each_s}
 
@@ -94,7 +94,7 @@ def at_parallelism(
 def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once: int) -> Row:
     """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
     settings = situation.settings
-    work = (work_bytes(list(situation.participants[name]), settings) for name in situation.remaining)
+    work = (work_bytes(situation.participants[name], settings) for name in situation.remaining)
     results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),

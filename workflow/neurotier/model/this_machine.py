@@ -218,7 +218,7 @@ def file_cost(figures: TierFigures, streams: int) -> FileCost:
     """What a small file takes on a tier with so many streams; as in :func:`at`."""
     parts = zip(*figures.files.values(), strict=True)
     curves = [dict(zip(figures.files, part, strict=True)) for part in parts]
-    return FileCost(*(at(curve, streams) for curve in curves)) if curves else FileCost(0.0, 0.0)
+    return FileCost(*(at(curve, streams) for curve in curves))
 
 
 def open_s(figures: TierFigures) -> float:

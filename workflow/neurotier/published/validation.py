@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from neurotier.bigbrain.conditions import IncrementCondition
@@ -79,14 +79,13 @@ class Score(NamedTuple):
     conditions: int
 
 
-def scores(rows: Iterable[Row]) -> list[Score]:
-    """The score of every member, by what was held out, in the order of :data:`SPLITS`; of what was measured."""
-    measured = [row for row in rows if row["ratio"] is not None]
-    conditions = {condition_of(row) for row in measured}
-    splits = [((row["held_out"], row["member"]), row) for row in measured]
+def scores(rows: Sequence[Row]) -> list[Score]:
+    """The score of every member, by what was held out, in the order of :data:`SPLITS`, by what was measured."""
+    conditions = {condition_of(row) for row in rows}
+    splits = [((row["held_out"], row["member"]), row) for row in rows]
     splits += [
         ((TWIN if has_twin(condition_of(row), conditions) else ALONE, row["member"]), row)
-        for row in measured
+        for row in rows
         if row["held_out"] == CONDITION
     ]
     found = []
