@@ -77,7 +77,7 @@ class AdvicePlan:
 
         That includes free room, in whole GiB, and whether more participants are done.
         """
-        records = sorted(self.places.profile.glob("records/**/*.json"))
+        records = self.places.profile.glob("records/**/*.json")
         return {
             "placement": self.settings.placement,
             "candidates": [

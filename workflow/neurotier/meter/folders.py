@@ -106,8 +106,8 @@ class FolderWatch:
 
     Attributes
     ----------
-    before, after
-        By whole walks; ``after`` when :meth:`finish` has been called.
+    before
+        By a whole walk.
     walks
         How many walks were done in between.
     peak_files, peak_bytes
@@ -122,7 +122,7 @@ class FolderWatch:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = folder
-        self.before = self.last = self.after = held_in(folder)
+        self.before = self.last = held_in(folder)
         self.peak_files, self.peak_bytes = self.before.files, self.before.bytes
         self.begin_s = time.monotonic()
         self.due_s = self.begin_s + FIRST_WALK_S
@@ -155,9 +155,9 @@ class FolderWatch:
 
     def finish(self) -> Held:
         """Walk the folder as a whole once more; returns what it holds now."""
-        self.after = held_in(self.folder)
-        self.take(self.after)
-        return self.after
+        held = held_in(self.folder)
+        self.take(held)
+        return held
 
 
 class Removal(Held):

@@ -51,9 +51,8 @@ def resident_bytes(path: str | os.PathLike[str]) -> int | None:
         return None
     try:
         status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if not (os.geteuid() in (0, status.st_uid) or os.access(path, os.W_OK)):
+        ours = os.geteuid() in (0, status.st_uid) or os.access(path, os.W_OK)
+        if not (stat.S_ISREG(status.st_mode) and ours):
             return None
         resident = 0
         for start in range(0, status.st_size, CHUNK_BYTES):
