@@ -22,11 +22,7 @@ from neurotier.meter.tree import (
     queued_s,
     send,
 )
-from neurotier.meter.usage import (
-    NOT_ROOT,
-    SWITCHED_OFF,
-    Usage,
-)
+from neurotier.meter.usage import NOT_ROOT, SWITCHED_OFF, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,9 +208,8 @@ def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -
                 raise Interrupted(received.si_signo)
             if received.si_signo in PASSED_SIGNALS:
                 send(received.si_signo, [tree.pid])
-            elif (
-                received.si_code != SI_KERNEL
-            ):  # from the terminal, the command has received it, too, and may ignore it
+            elif received.si_code != SI_KERNEL:
+                # from the terminal, the command has received it, too, and may ignore it
                 send(received.si_signo, descendants(os.getpid()))
                 kill_at_s = min(kill_at_s, time.monotonic() + grace_s)
         if time.monotonic() >= kill_at_s:

@@ -245,8 +245,8 @@ class Simulation:
         self.flows: dict[tuple[object, ...], Flow] = {}
         self.spans: list[tuple[int, str, float, float]] = []
         self.limits = defaultdict[str, float](float)
-        slow = {name: tier for name, tier in machine.tiers.items() if tier.write_back}
-        self.dirty = {name: Dirty(machine.page_cache.before(tier)) for name, tier in slow.items()}
+        cache = machine.page_cache
+        self.dirty = {name: Dirty(cache.before(tier)) for name, tier in machine.tiers.items() if tier.write_back}
 
     def run(self) -> SimulatedRun:
         """Go from event to event until every task is over."""
@@ -267,10 +267,9 @@ class Simulation:
             if self.going and math.isinf(elapsed_s):
                 raise ValueError(f"nothing moves any more at {self.now_s} s: a speed is 0")
             self.advance(flows, elapsed_s, inflows)
-        spans = [span for span in self.spans if span[1] != LAUNCH]
         total = sum(self.limits.values())
         limits = {name: seconds / total for name, seconds in self.limits.items()}
-        return SimulatedRun(span_s([span[2:] for span in spans]), spans, limits)
+        return SimulatedRun(span_s([span[2:] for span in self.spans]), self.spans, limits)
 
     def fetch(self, number: int, arrival: Slots) -> Needs:
         """What a fetch needs; the task that waits for it goes on then."""
@@ -359,7 +358,8 @@ class Simulation:
             self.limits[flow.limit] += flow.streams * elapsed_s
             over += flow.advance(elapsed_s)
         for process in sorted(over, key=lambda one: one.number):
-            self.spans.append((process.number, process.phase, process.began_s, self.now_s))
+            if process.phase != LAUNCH:
+                self.spans.append((process.number, process.phase, process.began_s, self.now_s))
             self.go_on(process)
 
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
