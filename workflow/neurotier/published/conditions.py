@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,10 +101,10 @@ def expected() -> list[IncrementCondition]:
 def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     """Conditions of the paper's figures that are not there: figure to devices and modes; none of one, ``all``."""
     known, found = set(conditions), dict[int, list[str]]()
-    for panel, of_panel in groupby(expected(), key=lambda one: one.panel):
-        of_figure = list(of_panel)
+    for panel, figure in FIGURES.items():
+        of_figure = [one for one in expected() if one.panel == panel]
         if missing := [one.tier for one in of_figure if one not in known]:
-            found[FIGURES[panel]] = missing if len(missing) < len(of_figure) else ["all"]
+            found[figure] = missing if len(missing) < len(of_figure) else ["all"]
     return found
 
 

@@ -31,11 +31,6 @@ def asked_logs(published: str | None) -> list[str]:
 
 
 def fingerprint(root: Path) -> str:
-    """A hash of logs' paths, sizes and times, which shows whether any were added, removed or changed.
-
-    It is empty for a path that does not exist; reading it will report that.
-    """
-    if not root.exists():
-        return ""
+    """A hash of logs' paths, sizes and times, which shows whether any were added, removed or changed."""
     files = [root] if root.is_file() else [file for pattern in LOGS for file in root.rglob(pattern)]
     return short_hash(str(sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
-from neurotier.core.tables import Rows, write_table
+from neurotier.core.tables import Rows, gathered, write_table
 from neurotier.published.bids_app import find_published
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs
 from neurotier.published.conditions import APP_DIRECT, OPTANE_AS_MEMORY, described, device_and_mode, order, tier_of
@@ -36,7 +35,7 @@ class Replay:
     def conditions(self) -> dict[IncrementCondition, list[BlockRun]]:
         """The whole BigBrain runs by condition, in the order of the paper's figures; the first repetition first."""
         whole = sorted((run for run in self.runs if not run.invalid_because), key=lambda run: order(run.condition))
-        return {one: [*runs] for one, runs in groupby(whole, key=lambda run: run.condition)}
+        return gathered((run.condition, run) for run in whole)
 
     @cached_property
     def measured_mb_s(self) -> dict[str, tuple[float, float]]:
