@@ -52,7 +52,6 @@ from neurotier.core.files import (
     flush_folder,
     made_whole,
     note,
-    read_json,
     remove_tree,
     whole_json,
     without,
@@ -71,9 +70,9 @@ from neurotier.core.tables import Rows, read_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.dataset.bids import size_of
 from neurotier.dataset.contents import is_present
+from neurotier.run.adoption import last_facts
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
-from neurotier.run.images import image_store
 from neurotier.run.jobs import clone_on, load_dataset, noted, read_failures, reason_of
 from neurotier.run.needs import Needs, largest, needs_of
 from neurotier.run.participants import Selected, selected_in
@@ -418,14 +417,12 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if len({(each.index / "images.sha256").read_text() for each in (campaign.places, places)}) > 1:
         fix = "name dataset.version, or, of a plain folder, start with --forcerun index_dataset"
         raise RunError("the dataset is not the one that was indexed for the campaign any more", str(condition), fix)
-    cache = make_cache_ready(condition.cache, inner, places, log)
+    cache = make_cache_ready(condition.cache, inner, places)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
-    # The start that made everything ready has no row.
-    rows = [facts for facts in map(read_json, sorted(places.runs.glob("*.json"))) if facts.get("row") is not None]
-    if not rows:
+    facts = last_facts(places)  # the start that made everything ready has no row
+    row, stopped = facts.get("row"), bool(facts.get("stopped_by"))
+    if row is None:
         raise failed("ended without a row of its own")
-    facts = rows[-1]
-    row, stopped = facts["row"], bool(facts.get("stopped_by"))
     begun = row["participants"] + row["failed"]  # of participants whose job was killed at once, nothing is known
     accident = any(may_pass(one["exit_code"]) for one in read_failures(places)) or begun < len(selected_in(places))
     outputs = {
@@ -501,14 +498,13 @@ def last_said(log: Path) -> str:
     return next(reversed(said), "")
 
 
-def make_cache_ready(asked: str, inner: Settings, places: Places, log: Path) -> CacheState:
+def make_cache_ready(asked: str, inner: Settings, places: Places) -> CacheState:
     """Bring the page cache into the requested state."""
     dataset = load_dataset(places)
     inputs = [dataset.path / row["path"] for row in read_table(places.images_table, "images")]
     others = []
     if inner.image and not inner.kind_of("images").in_memory:
-        images = image_store(inner, places, log, lambda _: None).images
-        others = [path for path in images.rglob("*") if path.is_file() and not path.is_symlink()]
+        others = [path for path in places.images.rglob("*") if path.is_file() and not path.is_symlink()]
     return prepare_cache(asked, inputs, others, in_memory=inner.kind_of("dataset").in_memory)
 
 
