@@ -41,8 +41,8 @@ class Here:
     def step(self, job: str, nodes: int, program: Sequence[str]) -> list[str]:
         return [str(STAND_INS / "cluster" / "srun"), f"--ntasks={nodes}", *program]
 
-    def state(self) -> tuple[str, str]:
-        return "RUNNING", "None"
+    def waits_for(self) -> str:
+        return "None"
 
     def end(self) -> None:
         """Nothing but the nodes' own programs has to end."""

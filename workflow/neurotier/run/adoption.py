@@ -73,8 +73,9 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     }
     others = without(submitted, *known)
     plain = {number for number in others if number.replace("_", "").isdigit()}
-    ended = plain if plain and slurm.is_set_up() else set()
-    return known, without(others, *ended)
+    if plain and slurm.is_set_up():  # they have ended
+        others = without(others, *plain)
+    return known, others
 
 
 def last_facts(places: Places) -> Record:

@@ -71,11 +71,10 @@ class Allocations:
         """The ``srun`` command that runs a program on each of them."""
         return ["srun", f"--jobid={job}", f"--nodes={nodes}", f"--ntasks={nodes}", *WHOLE, *STEP, *program]
 
-    def state(self) -> tuple[str, str]:
-        """State and reason of the allocation; empty if there is none, or Slurm does not answer."""
-        said, _ = slurm.answer("squeue", "--me", "--noheader", f"--name={self.name}", "--format=%T %r")
-        state, _, why = said.partition("\n")[0].partition(" ")
-        return state, why
+    def waits_for(self) -> str:
+        """Why the allocation waits; empty if there is none, or Slurm does not answer."""
+        said, _ = slurm.answer("squeue", "--me", "--noheader", f"--name={self.name}", "--format=%r")
+        return said.partition("\n")[0]
 
     def end(self) -> None:
         """End the allocation if it still exists, and wait until it is gone."""

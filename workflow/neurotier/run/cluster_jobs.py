@@ -18,7 +18,7 @@ from typing import Any
 from neurotier.core.errors import BusyError
 from neurotier.core.files import Record, remove_whatever, whole_json, without, write_json
 from neurotier.core.places import Places
-from neurotier.core.tables import Row, Rows, columns, write_table
+from neurotier.core.tables import Row, Rows, columns, gathered, write_table
 from neurotier.run import slurm
 from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
@@ -116,17 +116,16 @@ def job_rows(
     """
     heads = {line["job"]: line for line in submitted}
     rows = []
-    known: dict[str, list[tuple[Start, Entry]]] = {number: [] for number in heads}
-    for start in starts:
-        known.setdefault(start["job"], []).append((start, {}))
+    known: dict[str, list[list[Record]]] = {number: [] for number in heads}
+    known |= gathered((start["job"], [start, {}]) for start in starts)
     for note in notes:
         pairs = known.setdefault(note["job"] or note["node"], [])
         by_s = note["started_s"] + CLOCKS_S
-        begun = [at for at, (start, _) in enumerate(pairs) if start and (start["started_s"] or math.inf) <= by_s]
+        begun = [pair for pair in pairs if pair[0] and (pair[0]["started_s"] or math.inf) <= by_s]
         if begun:
-            pairs[begun[-1]] = pairs[begun[-1]][0], note
+            begun[-1][1] = note
         elif not any(start for start, _ in pairs):
-            pairs.append(({}, note))
+            pairs.append([{}, note])
     for number, pairs in known.items():
         why = None if any(start for start, _ in pairs) else reason or "sacct does not know it"
         head = {"run": run, "job": number, "source": "head", "reason": why}
@@ -134,7 +133,7 @@ def job_rows(
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
             if len(pairs) < 2:
                 head["submitted_s"] = job["time_s"]
-        rows += [row_of(head, note, start) for start, note in pairs or [({}, {})]]
+        rows += [row_of(head, note, start) for start, note in pairs or [[{}, {}]]]
     rows.sort(key=lambda row: [row["submitted_s"] or row["started_s"] or math.inf, row["started_s"] or math.inf])
     counts = Counter[tuple[str, ...]]()
     for row in rows:

@@ -103,10 +103,11 @@ def runs_of_results(
     for run in tables["runs"]:
         phases, flows = ([row for row in tables[name] if row["run"] == run["run"]] for name in ("profile", "traffic"))
         kept = len({row["participant"] for row in phases})
-        whole = kept == run["participants"]
+        whole_phases = phases
+        if kept != run["participants"]:
+            whole_phases, flows = [], []
         with reading(folder / "state" / "runs" / f"{run['run']}.json") as path:
             in_memory = path.exists() and is_in_memory(read_json(path)["tiers"]["dataset"]["kind"])
-        whole_phases = phases if whole else []
         starts = [row["wall_s"] for row in whole_phases if row["phase"] == "container_start"]
         known = {
             "origin": origin,
@@ -120,7 +121,7 @@ def runs_of_results(
             "valid": validity(run, everyone, kept),
         }
         with reading(folder / "profile" / "traffic.tsv"):
-            moved = tier_bytes(flows) if whole else []
+            moved = tier_bytes(flows)
         compared += Compared(
             [cells_of("compared_runs", run | known)],
             [cells_of("compared_participants", {"origin": origin, **row}) for row in phases],

@@ -188,7 +188,7 @@ class Plan(Needs):
             if folder.is_symlink() or not folder.is_dir():  # planted: what it points to is not ours
                 remove_whatever(folder)
                 continue
-            for file in sorted(folder.iterdir()):
+            for file in folder.iterdir():
                 is_whole = file.is_file() and not file.is_symlink() and places.share(file.name).is_file()
                 if name_of(file.name) not in finished or not is_whole:
                     remove_whatever(file)

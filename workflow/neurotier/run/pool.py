@@ -645,9 +645,9 @@ class Pool:
         with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
             images = self.selected[name]
-            dataset = ensure_clone(self.settings, self.places, images[0].site, say_in_log)
-            paths = files_of(images, dataset.path, self.settings)
-            fetched = get_images(dataset.path, paths, self.settings.dataset, say_in_log)
+            ensure_clone(self.settings, self.places, images[0].site, say_in_log)
+            paths = files_of(images, self.dataset, self.settings)
+            fetched = get_images(self.dataset, paths, self.settings.dataset, say_in_log)
             said.send({**times_so_far(), "fetched_files": fetched})
         return result.exit_code
 

@@ -81,8 +81,8 @@ class Cluster(Protocol):
         """The command that runs a program on each of them."""
         ...
 
-    def state(self) -> tuple[str, str]:
-        """State of the allocation, such as ``PENDING``, and the reason; empty if there is none."""
+    def waits_for(self) -> str:
+        """Why the allocation waits, such as ``Resources``; empty if there is none."""
         ...
 
     def end(self) -> None:
@@ -222,7 +222,7 @@ def await_grant(cluster: Cluster, its_output: IO[str], nodes: int) -> None:
     """
     looks = 0
     while not select.select([its_output], [], [], LOOK_S)[0]:
-        _, why = cluster.state()
+        why = cluster.waits_for()
         looks = looks + 1 if LASTING.search(why) else 0
         if looks == LOOKS:
             raise LeftOutError(f"Slurm has no {counted(nodes, 'node')} for one job: {why}")
