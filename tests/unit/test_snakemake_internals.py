@@ -116,11 +116,6 @@ def test_asked_rules_are_known_by_the_name_that_they_have_in_this_module(tmp_pat
     assert f"own: {' '.join(sorted(['check', *(str(tmp_path / name) for name in others)]))}\n" in said
 
 
-def test_snakemake_leaves_a_temporary_folder_that_is_lost(tmp_path: Path) -> None:
-    """It would end with a trace: the folder is on a disk that gives errors, or no folder any more."""
-    said_by(tmp_path, 0, LOST_FOLDER)
-
-
 STOPPED = r"(?m)^neurotier: stopped; start the same command again to go on\n"
 
 
@@ -130,9 +125,10 @@ STOPPED = r"(?m)^neurotier: stopped; start the same command again to go on\n"
         (1, FULL_LOG, (), "neurotier: tier local: is full"),
         (1, STOPPED_AT_THE_BEGINNING, (), STOPPED),
         (-signal.SIGINT, STOPPED_BEFORE, ("--logger", "neurotier"), rf"{STOPPED}\Z"),
+        (0, LOST_FOLDER, (), ""),  # nothing: Snakemake would show a trace
         (0, TRIED_TWICE, ("--logger", "neurotier"), r"rule one failed; its log: none\nIt is tried again\n"),
     ],
-    ids=["full log", "Ctrl-C while a run begins", "Ctrl-C before", "tried again"],
+    ids=["full log", "Ctrl-C while a run begins", "Ctrl-C before", "lost folder", "tried again"],
 )
 def test_what_happens_is_said_in_a_line(
     tmp_path: Path, code: int, snakefile: str, options: tuple[str, ...], line: str

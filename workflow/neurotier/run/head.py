@@ -113,6 +113,7 @@ from neurotier.run.snakemake_internals import (
     rules_to_run_here,
     set_limits,
     slots,
+    spare_jobs_interrupts,
     translated,
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
@@ -318,6 +319,7 @@ class Head:
         check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
+        spare_jobs_interrupts()
         command = self.command()
         facts = {
             "command_line": command_line(),

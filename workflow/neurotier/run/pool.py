@@ -330,8 +330,9 @@ class Pool:
         else:
             if stage == ANALYSE:  # else what fetching took is lost
                 self.fetched = whole_json(places.got(self.request.share)).get("participants", {})
-            codes = {name: self.code_before(name) for name in names}
-            self.exit_codes = {name: code for name, code in codes.items() if code is not None}
+            for name in names:
+                if (code := self.code_before(name)) is not None:
+                    self.exit_codes[name] = code
             self.known = len(self.exit_codes)
             left = [name for name in names if name not in self.exit_codes]
             if stage == ANALYSE:
@@ -451,8 +452,7 @@ class Pool:
         record, images = whole_json(self.places.record(name)), images_of(self.places, name)
         if record and (self.stage == FETCH or self.wanted.is_met(record, images)):
             return 0  # the start has checked the derivatives
-        missed = self.fetched.get(name, {}).get("failed")
-        if missed is not None:
+        if missed := self.fetched.get(name, {}).get("failed"):
             return int(missed)
         if why := self.why_invalid(images[0].site):
             keep_failure(self.places, name, "validate_dataset", why, InputError.exit_code, self.log)
@@ -620,7 +620,7 @@ class Pool:
         """Write the marker if nothing is left that another attempt might do; returns the exit code of the process."""
         failed = {name: code for name, code in self.exit_codes.items() if code}
         open_ends = [code for name, code in failed.items() if self.may_do_better(name, code)]
-        if self.request.marker is not None and not open_ends:
+        if self.request.marker and not open_ends:
             is_fetch = self.stage == FETCH
             content = {"participants": self.fetched} if is_fetch else {"failed": failed}
             write_json(self.request.marker, content, durable=is_fetch)

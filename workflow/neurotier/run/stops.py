@@ -76,11 +76,8 @@ def end_at_signals() -> None:
     campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
     makes ``JobScheduler.schedule`` give up what it is doing (seen in 9.19 to 9.27).
     """
-    from neurotier.run.snakemake_internals import spare_jobs_interrupts
-
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as what has started this may, sees no exit code
     main_stop.before = heed(main_stop.handle)
-    spare_jobs_interrupts()
 
 
 def jobs_have_ended() -> str:
