@@ -35,7 +35,7 @@ import snakemake_executor_plugin_slurm as plugin
 from neurotier.core.errors import BusyError
 from neurotier.core.places import Places
 from neurotier.run import slurm
-from neurotier.run.adoption import name_of_job, node_at_fault, prefix_of
+from neurotier.run.adoption import last_note, name_of_job, prefix_of
 from neurotier.run.jobs import load_settings, reason_of
 from neurotier.run.journal import add_entry
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
@@ -269,8 +269,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued]) -> None:
         """Keep other jobs off the node of a failed one, if by that job's own account the node was at fault."""
-        node, why = (self.places and node_at_fault(self.places, number)) or ("", "")
-        if not node or node in self._failed_nodes:
+        note = last_note(self.places, number) if self.places else {}
+        node, why = note.get("node"), note.get("fault_of_node")
+        if not why or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)
         self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given: {why}")

@@ -138,11 +138,10 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
         say(f"neurotier: job {number} of an earlier run could not be ended: {why}; end it, or its work is done twice")
 
 
-def node_at_fault(places: Places, number: str) -> tuple[str, str] | None:
-    """The node of a job that failed because of its node, such as a full tier there, and the reason; else ``None``."""
+def last_note(places: Places, number: str) -> Record:
+    """What a job of this run has noted last about itself; empty if nothing."""
     notes = [note for note in read_notes(places, current_run()) if note.get("job") == number]
-    last = next(reversed(notes), Record())
-    return (last["node"], last["fault_of_node"]) if last.get("fault_of_node") else None
+    return next(reversed(notes), {})
 
 
 # What a job asks on its own behalf.

@@ -337,7 +337,6 @@ class Head:
             tier.claim()
         run = identifier()
         with naming_unwritable(places):
-            places.state.mkdir(parents=True, exist_ok=True)
             acquire(places)
             remove_whatever(places.journal(""))  # before jobs that were taken over write to it
             write_text(places.latest_run, run + "\n")

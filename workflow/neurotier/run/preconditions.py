@@ -341,8 +341,8 @@ def made_before(places: Places) -> Facts:
     """What the results were made with; empty if there are none, or the facts of all their runs are lost."""
     for file in places.records.rglob("*.json"):
         facts = whole_json(places.runs / f"{whole_json(file).get('run')}.json")
-        if isinstance(made := facts.get("made_with"), dict):
-            return made
+        if made := facts.get("made_with"):
+            return dict(made)
     return {}
 
 
