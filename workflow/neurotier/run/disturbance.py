@@ -31,7 +31,7 @@ class Watch:
     """A thread that takes readings of this process's tree until :meth:`stop`; the first one is taken right away."""
 
     def __init__(self, places: Places, run: str) -> None:
-        self.file = places.readings(run).absolute()
+        self.file = places.readings(run)
         self.over = threading.Event()
         note_reading(self.file, os.getpid())
         self.thread = threading.Thread(target=self.read_on, name="processors", daemon=True)

@@ -536,7 +536,7 @@ def acquire(places: Places) -> None:
     TierError
         If another user may have planted it.
     """
-    lock = places.lock.absolute()
+    lock = places.lock
     if lock in held:
         return
     places.results.mkdir(parents=True, exist_ok=True)

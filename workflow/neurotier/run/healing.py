@@ -223,7 +223,7 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
     if last_facts(places).get("succeeded"):
         return
     made = quickly_made(places, outputs_of, {*QUICKLY_MADE, "bigbrain", "bigbrain.html"})
-    if not {str(file.absolute()) for file in made}.isdisjoint(targets):
+    if not {*map(str, made)}.isdisjoint(targets):
         for file in made:
             remove_whatever(file)
 

@@ -39,17 +39,17 @@ def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) ->
     TierError
         If the images tier is missing, or not what it is declared to be.
     """
-    tier, kept = tiers_of(settings)["images"], places.image_store.absolute()
+    tier, kept = tiers_of(settings)["images"], places.image_store
     if placing:
         tier = tier.here()
         tier.claim()
-    images = tier.folder("images").absolute()
+    images = tier.folder("images")
     for folder in [kept, images] if placing else [kept]:
         make_private(folder)
-        note_user(folder, places.results.absolute())
+        note_user(folder, places.results)
     # Both starts of a campaign's run verify under one name: the second would read the image again, and so warm the page
     # cache that was emptied in between.
-    return Shelf(kept, images, say, places.verified.absolute(), os.environ.get(CAMPAIGN) or current_run())
+    return Shelf(kept, images, say, places.verified, os.environ.get(CAMPAIGN) or current_run())
 
 
 def image_store(settings: Settings, places: Places, log: Path, say: Say, placing: bool = True) -> Store:

@@ -113,7 +113,7 @@ def load_dataset(places: Places) -> Dataset:
     dataset = Dataset(**read_json(places.dataset_facts))
     path = Path(dataset.path)
     # A clone may have moved with the results.
-    return dataset._replace(path=path if dataset.kind == "folder" else places.datasets.absolute() / path.name)
+    return dataset._replace(path=path if dataset.kind == "folder" else places.datasets / path.name)
 
 
 def clone_on(settings: Settings, places: Places, tier: str) -> Path:

@@ -39,7 +39,7 @@ Marks = Mapping[str, str]
 
 def folder_on(tier: Tier, places: Places) -> Path:
     """Where a check for these results writes on a tier."""
-    return tier.folder("check") / short_hash(str(places.results.absolute()))
+    return tier.folder("check") / short_hash(str(places.results))
 
 
 def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:

@@ -436,7 +436,7 @@ class Pool:
         code = 128 + number
         if may_pass(self.failure_of(name).get("exit_code") or code):
             reason = str(KilledError(f"the job was killed by {Signals(number).name} (out of memory?)"))
-            log = self.places.log(name).absolute() if stage == ANALYSE else self.log
+            log = self.places.log(name) if stage == ANALYSE else self.log
             with suppress(OSError):
                 keep_failure(self.places, name, stage, reason, code, log)
             self.say(f"neurotier: {name}: {reason}")
@@ -653,7 +653,7 @@ class Pool:
 
     def analyse(self, name: str, said: Connection) -> int:
         """Analyse a participant."""
-        places, log = self.places, self.places.log(name).absolute()
+        places, log = self.places, self.places.log(name)
 
         def wait_for(turn: str) -> None:
             if self.turns.limits:
