@@ -138,7 +138,7 @@ def conditions(settings: Settings) -> list[Condition]:
 
 def configuration_of(base: Facts, settings: Settings, condition: Condition) -> Record:
     """The configuration of a run of a condition, without its results folder. Such a run does not drop images."""
-    own = without(copy.deepcopy(dict(base)), *APART)
+    own = without(copy.deepcopy(base), *APART)
     own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
     placed = settings.campaign.placements[condition.placement]
     own["placement"] = settings.placement | {role: tier for role, tier in placed.items() if tier is not None}
@@ -231,8 +231,7 @@ class Campaign(NamedTuple):
         """The campaign that a script works on."""
         index = (context.places.index / "images.sha256").read_text()
         settings, places, facts = context.settings, context.places, context.run_facts
-        elsewhere = bool(facts.get("elsewhere"))
-        planned = planned_runs(context.params.configuration, settings, places, index, elsewhere)
+        planned = planned_runs(context.params.configuration, settings, places, index, facts["elsewhere"])
         return cls(planned, settings, places, facts["limits"], context.say)
 
     def folder(self, run: PlannedRun) -> Path:
@@ -310,7 +309,7 @@ def check_campaign(campaign: Campaign) -> None:
         tier.check()
         check_room(tier, roles, say)
     for run in left:
-        check_parallelism(run, campaign, list(people))
+        check_parallelism(run, campaign, people)
 
 
 def needs(campaign: Campaign, left: Iterable[PlannedRun], people: Selected) -> dict[str, dict[str, int]]:
@@ -347,7 +346,7 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
         )
 
 
-def check_parallelism(run: PlannedRun, campaign: Campaign, people: Sequence[str]) -> None:
+def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> None:
     """Refuse a parallelism that cannot be reached: a figure 'at 96' from 60 jobs at once is not one at 96."""
     asked, where = run.condition.parallelism, "config key campaign.parallelism"
     if asked > len(people):

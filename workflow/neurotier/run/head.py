@@ -216,7 +216,7 @@ class Head:
             have planted it or the results folder.
         """
         plan, places, changes = self.plan, self.places, command.starts
-        tiers = list(tiers_of(self.settings, elsewhere=plan.elsewhere).values())
+        tiers = tiers_of(self.settings, elsewhere=plan.elsewhere).values()
         for tier in tiers:
             tier.require_answer()
         if not command.is_dry_run:  # --delete-all-output removes files, too

@@ -175,10 +175,10 @@ class Needs:
             return 0
         settings, placed_bytes = self.settings, 0
         if settings.image is not None and settings.kind_of("images").takes_memory:
-            image_bytes = int(read_if_whole(self.places.index / "image.json").get("size_bytes", 0))
+            image_bytes = read_if_whole(self.places.index / "image.json").get("size_bytes", 0)
             caches = read_if_whole(self.places.index / "caches.json") if self.is_app and settings.app.caches else {}
             factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR
-            placed_bytes = int(factor * image_bytes) + sum(int(cache["size_bytes"]) for cache in caches.values())
+            placed_bytes = int(factor * image_bytes) + sum(cache["size_bytes"] for cache in caches.values())
         return SNAKEMAKE_MB * attempt + megabytes(placed_bytes)
 
     def share_of(self, granted: Granted, files_mb: int) -> Share:

@@ -133,7 +133,7 @@ class Children:
 
         This does without process descriptors, which kernels before 5.3 lack: some clusters have those.
         """
-        for said in wait(list(self.running)):
+        for said in wait(self.running):
             child = self.running[said]  # type: ignore[index]  # only connections are waited for
             try:
                 yield child, child.said.recv(), None
@@ -237,7 +237,7 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
     settings = load_settings(results)
     places = Places.from_settings(settings)
     is_late = not is_wanted(places)
-    names = list(request.only) or members_of(request.share, places)
+    names = request.only or members_of(request.share, places)
     elsewhere = bool(run_facts(places).get("elsewhere")) and request.stage == ANALYSE
     if elsewhere and is_late:
         say("neurotier: another run has begun since this job was submitted; it does nothing")

@@ -118,7 +118,8 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
 
 def check_dataset(plan: Plan, say: Say) -> None:
     """Refuse a missing source, and folders of ours inside it; say who is new or changed; see :func:`check_start`."""
-    source, places = plan.settings.dataset.source, Places.from_settings(plan.settings)
+    settings, places = plan.settings, plan.places
+    source = settings.dataset.source
     if source == "demo" or is_address(source):
         return
     folder, known = absolute_path(source), read_if_whole(places.dataset_facts)
@@ -135,7 +136,7 @@ def check_dataset(plan: Plan, say: Say) -> None:
             )
     table = places.images_table
     if (known.get("kind"), Path(known.get("path", "")).resolve()) == ("folder", folder) and table.exists():
-        settings, indexed, indexed_s = plan.settings, selected_in(places), table.stat().st_mtime
+        indexed, indexed_s = selected_in(places), table.stat().st_mtime
         suffixes = settings.app.suffixes if settings.is_app else None
         if changed := changed_since(load_dataset(places), settings.dataset, suffixes, indexed, indexed_s):
             since = f"new, gone or changed since the dataset was indexed: {first_of(changed)}"

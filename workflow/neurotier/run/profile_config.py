@@ -87,7 +87,7 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
     resources = default_resources(options)
     chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
     node_class = "-".join(filter(None, chosen)) or SOME_NODES
-    said = Told(merged, "" if options.executor in HERE else str(options.executor), node_class, cores)
+    said = Told(merged, "" if options.executor in HERE else options.executor, node_class, cores)
     os.environ[ENVIRONMENT] = json.dumps(said, default=refuse)
     return said
 

@@ -176,12 +176,12 @@ def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
     executor, asked = workflow.executor_plugin, workflow.dag_settings
     return Command(
         starts=executor is not None and not workflow.dryrun and not workflow.touch,
-        is_dry_run=bool(workflow.dryrun),
+        is_dry_run=workflow.dryrun,
         targets=own(asked.targets),
         until=own(asked.until),
-        forced=bool(asked.forceall) or "analyze_participants" in own(asked.forcerun),
-        keep_going=executor is not None and bool(workflow.execution_settings.keep_going),
-        cancel=str(getattr(workflow.executor_settings, "cancel_cmd", None) or ""),
+        forced=asked.forceall or "analyze_participants" in own(asked.forcerun),
+        keep_going=executor is not None and workflow.execution_settings.keep_going,
+        cancel=getattr(workflow.executor_settings, "cancel_cmd", None) or "",
     )
 
 
@@ -346,7 +346,7 @@ def options_of(arguments: Sequence[str], profiles: Sequence[str] = ()) -> Namesp
     Snakemake's own parser, which takes a moment to build (``get_argument_parser``, 5.0; profiles: 8.0)."""
     from snakemake.cli import get_argument_parser
 
-    known: Namespace = get_argument_parser(profiles).parse_known_args(list(arguments))[0]
+    known: Namespace = get_argument_parser(profiles).parse_known_args(arguments)[0]
     return known
 
 
