@@ -229,16 +229,19 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         """Look at all jobs with one call of squeue; yields those that go on."""
         if not active_jobs:  # the plugin may not be set up yet, and this thread would end in silence
             return
-        jobs: dict[str, slurm.Queued] | None = None
         self.seen_s = time.monotonic()
-        with suppress(BusyError):  # it is asked again
+        try:
             jobs = await asyncio.to_thread(slurm.queue, "--states=all", *self.clusters())
-            self.tell_reasons(jobs)
+        except BusyError:  # it is asked again
+            for info in active_jobs:
+                yield info
+            return
+        self.tell_reasons(jobs)
         for info in active_jobs:
             number = str(info.external_jobid)
-            job = jobs.get(number) if jobs is not None else None
-            if jobs is None or (job is not None and job.state not in slurm.OVER):
-                if job is not None and job.state == "PENDING" and job.reason not in slurm.USUAL:
+            job = jobs.get(number)
+            if job is not None and job.state not in slurm.OVER:
+                if job.state == "PENDING" and job.reason not in slurm.USUAL:
                     self.say(f"job {number} of rule {info.job.name} waits: {job.reason}")
                 yield info
                 continue

@@ -399,7 +399,6 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     file = folder.with_name(f".{folder.name}.yaml")
     inner = inner_settings(run.configuration, settings, results, file)
     places = Places.from_settings(inner)
-    remove_tree(places.results)
     write_text(log, "")
     cores = condition.parallelism * threads_of(inner)
     arguments = [*ALONE, "--drop-metadata", "--configfile", str(file), "--cores", str(cores)]
@@ -437,7 +436,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         (partial / "state" / "source").unlink(missing_ok=True)  # it may have a token
         remove_tree(places.results)
         taken_s = time.monotonic() - started_s
-        kept = judged(campaign, run, row, cache, outputs, taken_s, accident or bool(facts.get("again")), stopped)
+        kept = judged(campaign, run, row, cache, outputs, taken_s, accident or facts["again"], stopped)
         write_json(partial / "condition.json", kept)
     flush_folder(folder.parent.parent)
     file.unlink(missing_ok=True)

@@ -426,8 +426,14 @@ class Head:
         end(processes_of([run]))
         remove_leftovers(places.work, places.identity)
         note_swapping(places)
-        again, is_good = bool(entries(places, run, "again")), succeeded and not stopped_by
-        add_facts(places, run, ended_s=time.time(), succeeded=is_good, stopped_by=stopped_by, again=again)
+        add_facts(
+            places,
+            run,
+            ended_s=time.time(),
+            succeeded=succeeded and not stopped_by,
+            stopped_by=stopped_by,
+            again=bool(entries(places, run, "again")),
+        )
         if self.plan.elsewhere:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), selected_in(places)

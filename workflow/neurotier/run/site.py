@@ -145,11 +145,11 @@ def is_open(facts: Nodes, account: str | None) -> bool:
     )
 
 
-def chosen(nodes: Iterable[Nodes]) -> str | None:
-    """The partition for jobs: the default one (``*``), or the first that is up."""
+def chosen(nodes: Iterable[Nodes]) -> str:
+    """The partition for jobs: the default one (``*``), or the first that is up; empty if there is none."""
     names = [each["partition"] for each in nodes if each["up"] == "up"]
     usable = [name for name in names if is_plain(name.removesuffix("*"))]
-    return min(usable, key=lambda name: not name.endswith("*"), default=None)
+    return min(usable, key=lambda name: not name.endswith("*"), default="")
 
 
 def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mine) -> str:
@@ -169,9 +169,10 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     nodes = [each for each in nodes if is_open(partitions.get(each["partition"].removesuffix("*"), {}), account)]
     partition = chosen(nodes)
     own = [each for each in nodes if each["partition"] == partition]
-    facts = partitions.get((partition or "").removesuffix("*"), {})
+    name = partition.removesuffix("*")
+    facts = partitions.get(name, {})
     limits = [*mine.limits, mine.qos.get(facts.get("QoS", ""), (None, None))]
-    names = {"slurm_account": account, "slurm_partition": partition and partition.removesuffix("*")}
+    names = {"slurm_account": account, "slurm_partition": name or None}
     # Snakemake evaluates resources as Python where it can ("all" is a function of it), hence quotes within quotes.
     resources = {key: repr(name) for key, name in names.items() if name is not None}
     profile["default-resources"] = resources | profile["default-resources"]
