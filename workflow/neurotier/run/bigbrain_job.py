@@ -65,8 +65,7 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
 
     More engines, tiers, processes or repetitions do not count as another configuration.
     """
-    asked = vars(settings.bigbrain)
-    wanted = {key: asked[key] for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
+    wanted = {key: getattr(settings.bigbrain, key) for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
     wanted["versions"] = versions_of(settings.bigbrain)
     wanted |= {f"tier {name}": vars(settings.tiers[name]) for name in plan.tiers}
     file = plan.places.results.with_name(f"{FOLDER}.json")

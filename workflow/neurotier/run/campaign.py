@@ -536,8 +536,7 @@ def judged(
     stopped
         Whether it was stopped from outside.
     """
-    before = campaign.condition_of(run)
-    stopped = stopped or (accident and not before.get("stopped"))
+    stopped = stopped or (accident and not campaign.condition_of(run).get("stopped"))
     problems = [cache.problem] if cache.problem else []
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
     if most < possible and not row["failed"]:  # the times of failed participants are not known

@@ -144,8 +144,8 @@ class Wanted(NamedTuple):
             wanted["run"] = self.run
         if self.tool.get("version") is not None:
             image = self.tool.get("image")
-            wanted |= {"tool": self.tool["name"], "tool_version": self.tool["version"]}
-            wanted |= {"container": image and f"sha256:{image}"}
+            container = image and f"sha256:{image}"
+            wanted |= {"tool": self.tool["name"], "tool_version": self.tool["version"], "container": container}
         return all(made.get(key) == value for key, value in wanted.items())
 
 
