@@ -161,8 +161,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         """Submit a job as soon as Slurm takes it, or attach to one that is doing the same work."""
         self.run_uuid = self.name_of(job)
         self.names.add(self.run_uuid)
-        has_grace = (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN
-        os.environ.update({"SBATCH_SIGNAL": GRACE} if has_grace else {})
+        if (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN:
+            os.environ["SBATCH_SIGNAL"] = GRACE
         self.seen_s, pause_s = time.monotonic(), 1.0
         while self.wait:
             self.has_news.clear()
@@ -253,8 +253,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                         log.unlink()
             else:
                 self.avoid_node(number, jobs)
-                is_share = "share" in getattr(info.job, "wildcards_dict", ())  # its participants say so
-                if job.state != "FAILED" and not is_share:
+                # Participants of a share say so themselves.
+                if job.state != "FAILED" and "share" not in getattr(info.job, "wildcards_dict", ()):
                     self.say(f"Slurm ended job {number} of rule {info.job.name}: {job.state}")
                 self.report_job_error(
                     info, msg=f"Slurm job {number}: {job.state}. ", aux_logs=[str(log)] if log else []
@@ -263,9 +263,12 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def tell_reasons(self, jobs: Mapping[str, slurm.Queued]) -> None:
         """Tell the journal, which ``neurotier watch`` reads, why jobs of this run wait, if that has changed."""
-        own = [job for job in jobs.values() if job.name in self.names and job.state == "PENDING"]
-        reasons = Counter(job.reason for job in own if job.reason != "None").most_common()
-        waiting = ", ".join(f"{count} for {reason}" for reason, count in reasons)
+        reasons = Counter(
+            job.reason
+            for job in jobs.values()
+            if job.name in self.names and job.state == "PENDING" and job.reason != "None"
+        )
+        waiting = ", ".join(f"{count} for {reason}" for reason, count in reasons.most_common())
         if self.places and waiting != self.waiting:
             self.waiting = waiting
             add_entry(self.places, "step", name="pending jobs", progress=waiting or None)

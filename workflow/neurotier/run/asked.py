@@ -79,7 +79,7 @@ def open_page(results: Path, name: str) -> int:
     PermissionError
         If the folder may not be read.
     """
-    files = list(results.iterdir()) if results.is_dir() else []  # glob would find nothing in a folder closed to us
+    files = results.iterdir() if results.is_dir() else []  # glob would find nothing in a folder closed to us
     pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
         fix = "give a results folder, or have one made: snakemake all"
