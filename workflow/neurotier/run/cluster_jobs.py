@@ -74,8 +74,8 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
 def read_jobs(places: Places, run: str) -> Rows:
     """Rows of ``jobs.tsv`` of one run; empty if it had no jobs, or the file is damaged."""
-    rows: Rows = whole_json(places.cluster_jobs(run)).get("rows", [])
-    return rows
+    rows = whole_json(places.cluster_jobs(run)).get("rows", [])
+    return [dict.fromkeys(columns("jobs")) | row for row in rows]  # earlier versions wrote fewer columns
 
 
 def all_job_rows(places: Places) -> Rows:

@@ -95,13 +95,14 @@ def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, selection: 
     whole
         Filled with how participants were analysed whose record and derivatives are whole.
     """
-    return [
+    damages = [
         *damaged_records(places, by_app, whole),
         *damaged_json(places, outputs_of),
         *damaged_index(places, selection),
         *damaged_outputs(places, outputs_of),
         *lost_datasets(places),
     ]
+    return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason counts
 
 
 def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Damage]:
@@ -167,7 +168,6 @@ def lost_datasets(places: Places) -> Iterator[Damage]:
         repository = places.derivatives / site / ".git"
         if not (repository / "HEAD").is_file():
             yield Damage((places.saved,), f"{repository} is gone")
-            return  # one is enough to save all again
 
 
 def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
