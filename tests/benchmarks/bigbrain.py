@@ -79,7 +79,7 @@ def ours(task: Task, folder: Path) -> Figures:
         wall_s = time.monotonic() - begin_s
     assert all(one.equal for one in check_task(task))
     records = records_of(task)
-    row = run_row(task, records, {}, {})
+    row = run_row(task, records, {}, None)
 
     def median_s(*names: str) -> float:
         """What a block spent in some phases, s."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bigbrain_blocks import task_of
 from configured import settings_at
+from neurotier.bigbrain.engines.spark_events import Driver
 from neurotier.bigbrain.predictions import Calibration, Prospect, learn
 from neurotier.bigbrain.tasks import Block, Task
 from neurotier.core.errors import InputError
@@ -64,16 +65,16 @@ def task(run: str) -> Task:
 
 def test_what_an_engine_costs_is_learned_from_its_records() -> None:
     records = [record(0.0, 0.2, 0.02, 1.0), record(0.0, 0.4, 0.02, 1.5), record(1.1, 0.2, 0.02, 2.0)]
-    learned = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=2, threads=2))
+    learned = learn(task("gnu-parallel/disk/2/0"), records, [], Processors(cores=2, threads=2))
     assert told(learned, "start_cpu_s gap_s around_s") == "0.2 0.1 0"
     assert learned.increment_cpu_s_per_byte == pytest.approx(2e-9)
-    one_core = learn(task("gnu-parallel/disk/2/0"), records, {}, Processors(cores=1, threads=1))
+    one_core = learn(task("gnu-parallel/disk/2/0"), records, [], Processors(cores=1, threads=1))
     assert one_core.start_cpu_s == 0.1  # two shared a core: half of the time was not theirs
-    driver = {"driver": {"start_s": -5.0, "end_s": 2.5}}
-    spark = learn(task("spark/disk/2/0"), records, driver, Processors(cores=2, threads=2))
+    drivers = [Driver(-5.0, 1.0, "", 2.5)]
+    spark = learn(task("spark/disk/2/0"), records, drivers, Processors(cores=2, threads=2))
     assert spark.around_s == pytest.approx(5.5)
     with pytest.raises(InputError, match="run spark/disk/2/0: a calibration left no record"):
-        learn(task("spark/disk/2/0"), [], driver, Processors(cores=2, threads=2))
+        learn(task("spark/disk/2/0"), [], drivers, Processors(cores=2, threads=2))
 
 
 def test_predictions_add_up() -> None:

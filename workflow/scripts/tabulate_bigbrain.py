@@ -3,7 +3,7 @@
 from neurotier.bigbrain.plan import BigBrainPlan, read_manifest
 from neurotier.bigbrain.predictions import predict
 from neurotier.bigbrain.room import make_room, remove_blocks
-from neurotier.bigbrain.tables import lines_of, tabulate, write_tables
+from neurotier.bigbrain.tabulation import lines_of, tabulate, write_tables
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

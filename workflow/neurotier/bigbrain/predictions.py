@@ -21,10 +21,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from neurotier.bigbrain.plan import FINISHED
-from neurotier.bigbrain.tables import read_if_there
-from neurotier.bigbrain.tabulation import busy, records_of, span
-from neurotier.bigbrain.tasks import DELAY, INCREMENT, PUBLISHED, READ, SNAKEMAKE, SPARK, START_UP, WRITE, Block, Task
+from neurotier.bigbrain.engines.spark_events import Driver, drivers_of
+from neurotier.bigbrain.tabulation import busy, records_of
+from neurotier.bigbrain.tasks import (
+    DELAY,
+    INCREMENT,
+    PUBLISHED,
+    READ,
+    SNAKEMAKE,
+    SPARK,
+    START_UP,
+    WRITE,
+    Block,
+    Task,
+    span,
+)
 from neurotier.core.errors import InputError
 from neurotier.core.files import Record
 from neurotier.core.kinds import is_in_memory
@@ -57,13 +68,13 @@ class Calibration(NamedTuple):
     around_s: float
 
 
-def learn(task: Task, records: Sequence[Record], finished: Record, processors: Processors) -> Calibration:
+def learn(task: Task, records: Sequence[Record], drivers: Sequence[Driver], processors: Processors) -> Calibration:
     """Learn from a calibration.
 
     Parameters
     ----------
-    task, records, finished
-        The run, what its blocks left, and what its engine did.
+    task, records, drivers
+        The run, what its blocks left, and what each start of Spark did.
     processors
         On which it ran: with more processes than these, times were longer than CPU times.
 
@@ -81,13 +92,13 @@ def learn(task: Task, records: Sequence[Record], finished: Record, processors: P
     at_once, spans = peak([busy(record) for record in records]), [span(record) for record in records]
     gaps = [max(0.0, gap) for gap in gaps_s(spans, at_once)]
     starting_s = [phase["duration_s"] for phase in phases if phase["phase"] == START_UP]
-    speed, driver = processors.speed(at_once), finished.get("driver")
+    speed, driver = processors.speed(at_once), drivers[-1] if drivers else None
     increment_s, increment_bytes = (sum(phase[name] for phase in incremented) for name in ("duration_s", "bytes"))
     return Calibration(
         start_cpu_s=speed * statistics.median(starting_s or [0.0]),
         gap_s=statistics.median(gaps or [0.0]),
         increment_cpu_s_per_byte=speed * increment_s / increment_bytes,
-        around_s=driver["end_s"] - driver["start_s"] - span_s(spans) if driver else 0.0,
+        around_s=driver.end_s - driver.start_s - span_s(spans) if driver and driver.end_s else 0.0,
     )
 
 
@@ -216,8 +227,7 @@ def predict(
     learned = {}
     for folder in calibrations:
         task = Task.load(folder / "plan.json")
-        left = records_of(task), read_if_there(folder / FINISHED)
-        learned[task.engine, task.parallelism] = learn(task, *left, machine[0])
+        learned[task.engine, task.parallelism] = learn(task, records_of(task), drivers_of(folder), machine[0])
     probed = {tier: read_probed(file) for tier, file in probes.items()}
     return [
         row

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.checking import Checked, checksum_of
 from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
-from neurotier.bigbrain.engines.spark_events import DRIVERS, Driver, read_events
+from neurotier.bigbrain.engines.spark_events import DRIVERS
 from neurotier.bigbrain.plan import CHECKED, FINISHED, BigBrainPlan, is_calibration
 from neurotier.bigbrain.room import ensure_blocks, make_blocks, make_room
 from neurotier.bigbrain.tasks import Task
@@ -72,12 +72,6 @@ def take_up(plan: BigBrainPlan, file: Path) -> None:
     if is_calibration(task.run):
         forget(task, file.parent)
         ensure_blocks(plan, task)
-
-
-def write_spark_end(driver: Driver, file: Path) -> None:
-    """Write what Spark's driver did, and the time that each task's JVM collected garbage, s."""
-    garbage_s = [one["garbage_s"] for one in read_events(Path(driver.events)).tasks]
-    write_json(file, {"driver": asdict(driver) | {"garbage_s": garbage_s}})
 
 
 def write_checked(checked: list[Checked], file: Path) -> None:

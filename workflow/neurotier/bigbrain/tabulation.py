@@ -1,18 +1,58 @@
-"""The rows of the incrementation's tables, the same for all engines."""
+"""The tables of the incrementation, made from what its runs left in the results; the same for all engines."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task
+from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
+from neurotier.bigbrain.engines.spark_events import Driver, drivers_of, spark_rows
+from neurotier.bigbrain.plan import CHECKED, FINISHED
+from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task, span
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import Span, extent, peak
-from neurotier.core.tables import Row, Rows
+from neurotier.core.quantities import seconds
+from neurotier.core.tables import Row, Rows, write_table
 
 TICK_S = 0.01
 """How precisely the kernel tells when a process was started, s."""
+
+
+def tabulate(folders: Iterable[Path]) -> dict[str, Rows]:
+    """Rows of ``bigbrain_phases.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_spark.tsv``, by the middle of the names.
+
+    Each run, of which the folder in the results is given, has begun, and may not have ended.
+    """
+    rows: dict[str, Rows] = {"phases": [], "runs": [], "spark": []}
+    for folder in folders:
+        task, drivers, checked = Task.load(folder / "plan.json"), drivers_of(folder), folder / CHECKED
+        records = records_of(task)
+        rows["phases"] += phase_rows(task, records)
+        rows["spark"] += spark_rows(task, drivers, records)
+        last = drivers[-1] if drivers and (folder / FINISHED).exists() else None
+        found = read_json(checked) if checked.exists() else {}
+        rows["runs"].append(run_row(task, records, found, last, starts=len(drivers)))
+    return rows
+
+
+def write_tables(rows: Mapping[str, Iterable[Row]], folder: Path) -> None:
+    """Write the three tables in a folder."""
+    for name, some in rows.items():
+        write_table(folder / f"bigbrain_{name}.tsv", f"bigbrain_{name}", some)
+
+
+def lines_of(runs: Sequence[Row]) -> list[str]:
+    """A line about each run, and one about their output."""
+    lines = [
+        f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once, repetition {row['repetition']}: "
+        + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
+        for row in runs
+    ]
+    if any(row["pinned"] == ONE_NODE for row in runs):
+        lines.append(NOTICE)
+    same = outputs_text(runs)
+    return [*lines, f"BigBrain: {same}"] if same else lines
 
 
 def records_of(task: Task) -> Rows:
@@ -21,42 +61,36 @@ def records_of(task: Task) -> Rows:
     return [read_json(place) for place in places if place.exists()]
 
 
-def condition(task: Task) -> Row:
-    """What tells a run from others."""
-    return {name: getattr(task, name) for name in ("engine", "tier", "parallelism", "repetition")}
-
-
 def phase_rows(task: Task, records: Iterable[Row]) -> Rows:
     """One row per phase, iteration and block."""
     return [
-        condition(task) | {"iteration": record["iteration"], "block": record["block"]} | phase
+        task.condition | {"iteration": record["iteration"], "block": record["block"]} | phase
         for record in records
         for phase in record["phases"]
     ]
 
 
-def run_row(task: Task, records: Rows, checked: Row, finished: Row, starts: int = 1) -> Row:
+def run_row(task: Task, records: Rows, checked: Row, driver: Driver | None, starts: int = 1) -> Row:
     """One run: makespan, phase sums, parallelism, and whether it is valid.
 
     Parameters
     ----------
     task, records
         The run, and what its iterations left.
-    checked, finished
-        What its check and its engine left; empty without.
+    checked, driver
+        What its check left, empty without; and what the start of Spark did that finished it.
     starts
         How often Spark was started for it.
     """
-    driver, seconds, moved = finished.get("driver"), Counter[str](), Counter[str]()
+    times, moved = Counter[str](), Counter[str]()
     for phase in (phase for record in records for phase in record["phases"]):
-        seconds[phase["phase"]] += phase["duration_s"]
+        times[phase["phase"]] += phase["duration_s"]
         moved[phase["phase"]] += phase["bytes"]
-    whole = [span(record) for record in records] + ([(driver["start_s"], driver["end_s"])] if driver else [])
-    ends = extent(whole)
+    ends = extent([*map(span, records), *([(driver.start_s, driver.end_s)] if driver and driver.end_s else [])])
     makespan_s = ends and ends[1] - ends[0]
     most = peak([busy(record) for record in records])
     reasons = invalid_because(task, records, checked, most, starts)
-    return condition(task) | {
+    return task.condition | {
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
         "host": task.host or None,
         "pairing": task.pairing,
@@ -67,25 +101,20 @@ def run_row(task: Task, records: Rows, checked: Row, finished: Row, starts: int 
         "block_bytes": sum(block.bytes for block in task.blocks),
         "incomplete_blocks": len(task.incomplete()),
         "makespan_s": makespan_s,
-        "start_up_s": seconds[START_UP] + (driver["session_s"] if driver else 0),
-        "load_header_s": seconds[HEADER],
-        "read_s": seconds.get(READ),
-        "increment_s": seconds[INCREMENT],
-        "write_s": seconds[WRITE],
-        "mean_parallelism": sum(seconds[name] for name in WORK_PHASES) / makespan_s if makespan_s else None,
+        "start_up_s": times[START_UP] + (driver.session_s if driver else 0),
+        "load_header_s": times[HEADER],
+        "read_s": times.get(READ),
+        "increment_s": times[INCREMENT],
+        "write_s": times[WRITE],
+        "mean_parallelism": sum(times[name] for name in WORK_PHASES) / makespan_s if makespan_s else None,
         "peak_parallelism": most,
-        "read_bytes": moved[READ if READ in seconds else INCREMENT],
+        "read_bytes": moved[READ if READ in times else INCREMENT],
         "written_bytes": moved[WRITE],
         "wrapped_voxels": sum(record["wrapped_voxels"] for record in records),
         "max_rss_bytes": max((record["max_rss_bytes"] for record in records), default=None),
-        "garbage_s": math.fsum(driver["garbage_s"]) if driver else None,
+        "garbage_s": driver.log.sum_s("garbage_s") if driver else None,
         "sha256": checked.get("sha256"),
     }
-
-
-def span(record: Row) -> Span:
-    """When an iteration of a block began and ended, s since 1970."""
-    return min(phase["start_s"] for phase in record["phases"]), max(phase["end_s"] for phase in record["phases"])
 
 
 def busy(record: Row) -> Span:

@@ -6,9 +6,10 @@ A plain file (``plan.json``) tells it to the worker processes. Little is importe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HEADER, READ, INCREMENT, WRITE = "load_header", "read", "increment", "write"
 START_UP, DELAY = "start_up", "delay"
@@ -128,6 +129,11 @@ class Task:
     def repetition(self) -> int:
         return int(self.run.split("/")[3])
 
+    @property
+    def condition(self) -> dict[str, Any]:
+        """What tells this run from others, as cells of a table."""
+        return {name: getattr(self, name) for name in ("engine", "tier", "parallelism", "repetition")}
+
     def file(self, block: Block, iteration: int) -> Path:
         """A block after an iteration; iteration 0 is the block itself."""
         return Path(self.folder, str(iteration), f"{block.block}.nii") if iteration else Path(block.file)
@@ -155,6 +161,11 @@ class Task:
         """Names of blocks without a record of each iteration."""
         every = range(1, self.iterations + 1)
         return [block.block for block in self.blocks if not all(self.record(block, k).exists() for k in every)]
+
+
+def span(record: Mapping[str, Any]) -> tuple[float, float]:
+    """When an iteration of a block began and ended, s since 1970."""
+    return min(phase["start_s"] for phase in record["phases"]), max(phase["end_s"] for phase in record["phases"])
 
 
 def size_of(file: Path) -> int | None:

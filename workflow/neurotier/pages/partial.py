@@ -53,7 +53,7 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
     """
     from neurotier.bigbrain.plan import BigBrainPlan
     from neurotier.bigbrain.room import make_room, remove_blocks
-    from neurotier.bigbrain.tables import lines_of, tabulate, write_tables
+    from neurotier.bigbrain.tabulation import lines_of, tabulate, write_tables
     from neurotier.pages import page_called
 
     plan, folder = BigBrainPlan(settings, places), places.bigbrain

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from neurotier.bigbrain.tabulation import condition, span
-from neurotier.bigbrain.tasks import DELAY, WORK_PHASES, Task
+from neurotier.bigbrain.tasks import DELAY, WORK_PHASES, Task, span
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import Span
 from neurotier.core.tables import Row, Rows
@@ -56,6 +55,11 @@ class Driver:
     session_s: float
     events: str
     end_s: float | None = None
+
+    @property
+    def log(self) -> Events:
+        """What its log of events says."""
+        return read_events(Path(self.events))
 
 
 @dataclass(frozen=True)
@@ -191,8 +195,8 @@ def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Row]) ->
     """
     rows = []
     for attempt, driver in enumerate(drivers, 1):
-        events = read_events(Path(driver.events))
-        about = condition(task) | {"attempt": attempt, "tasks": len(events.tasks)}
+        events = driver.log
+        about = task.condition | {"attempt": attempt, "tasks": len(events.tasks)}
         for of, parts in ((DRIVER, driver_parts(driver, events)), (TASKS, task_parts(events, records))):
             rows += [about | {"of": of, "part": part, "sum_s": sum_s} for part, sum_s in parts.items()]
     return rows
