@@ -1,7 +1,7 @@
 """Begin a run of the incrementation: write the plan that tells its workers what they must know."""
 
 from neurotier.bigbrain.plan import BigBrainPlan
-from neurotier.bigbrain.run_folder import begin
+from neurotier.bigbrain.room import begin
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from neurotier.bigbrain.engines.gnu_parallel import run_gnu_parallel
 from neurotier.bigbrain.engines.spark import run_spark
 from neurotier.bigbrain.plan import BigBrainPlan
-from neurotier.bigbrain.run_folder import take_up
+from neurotier.bigbrain.room import take_up
 from neurotier.run.scripting import script
 
 with script(snakemake) as context:

@@ -2,7 +2,7 @@
 
 from neurotier.bigbrain.plan import BigBrainPlan, read_manifest
 from neurotier.bigbrain.predictions import predict
-from neurotier.bigbrain.room import make_room, remove_blocks
+from neurotier.bigbrain.room import make_room
 from neurotier.bigbrain.tabulation import lines_of, tabulate, write_tables
 from neurotier.run.scripting import script
 
@@ -16,6 +16,5 @@ with script(snakemake) as context:
     rows = predict(context.settings.bigbrain, blocks, probes, calibrations)
     context.write_table("predictions", "bigbrain_predictions", rows)
     make_room(plan)
-    remove_blocks(plan)
     for line in lines_of(tabulated["runs"]):
         context.say(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, cached_property
@@ -15,7 +16,8 @@ from neurotier.bigbrain.tasks import ALL, GNU_PARALLEL, NONE, SNAKEMAKE, SPARK, 
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import Record, once_per_version, without
 from neurotier.core.places import Places, short_hash
-from neurotier.core.settings import ROLES, Settings
+from neurotier.core.processes import current_run
+from neurotier.core.settings import ROLES, BigBrainSettings, Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tier_named
 
@@ -88,14 +90,29 @@ class BigBrainPlan:
         """How much of it a job takes."""
         return self.shares // parallelism_of(run)
 
+    def asked_for(self, run: str) -> BigBrainSettings:
+        """What a run does: what the configuration asks for, or, as a calibration, small blocks once and nothing else.
+
+        A calibration tells what is spent besides reading: where that is within incrementing, it must cost little.
+        """
+        if not is_calibration(run):
+            return self.asked
+        return replace(
+            self.asked,
+            source="synthetic",
+            count=max(CALIBRATION_BLOCKS, 2 * parallelism_of(run)),
+            scale=CALIBRATION_SCALE,
+            iterations=1,
+            delay_s=0.0,
+            keep=NONE,
+            cache="warm",
+        )
+
     def source(self, run: str) -> Source:
         """What the blocks of a run are made from."""
-        from neurotier.bigbrain.blocks.sources import SYNTHETIC, source_of  # no other target needs what it loads
+        from neurotier.bigbrain.blocks.sources import source_of  # no other target needs what it loads
 
-        if not is_calibration(run):
-            return source_of(self.asked)
-        count = max(CALIBRATION_BLOCKS, 2 * parallelism_of(run))
-        return source_of(replace(self.asked, source=SYNTHETIC, count=count, scale=CALIBRATION_SCALE))
+        return source_of(self.asked_for(run))
 
     @cached_property
     def names(self) -> Callable[[str], list[str]]:
@@ -152,10 +169,6 @@ class BigBrainPlan:
         kept = iterations if self.asked.keep == ALL else min(iterations, 2)
         return len(names) * source.block(names[0])[0].file_bytes * (1 + kept)
 
-    def iterations(self, run: str) -> int:
-        """How often a run increments each block."""
-        return 1 if is_calibration(run) else self.asked.iterations
-
     def record(self, run: str, block: str, iteration: int) -> Path:
         """What a job of the engine ``snakemake`` leaves."""
         return self.places.bigbrain_run(run) / "records" / f"{block}_{iteration}.json"
@@ -175,7 +188,7 @@ class BigBrainPlan:
         """What the check of a run waits for."""
         if not run.startswith(f"{SNAKEMAKE}/"):
             return [self.places.bigbrain_run(run) / FINISHED]
-        return [self.record(run, name, self.iterations(run)) for name in self.names(run)]
+        return [self.record(run, name, self.asked_for(run).iterations) for name in self.names(run)]
 
     def probes(self) -> list[Path]:
         """Probes of the tiers, on which predictions rest; none if nothing is predicted."""
@@ -208,22 +221,24 @@ class BigBrainPlan:
         return folder / CALIBRATIONS / run.replace("/", "_") if is_calibration(run) else folder / "blocks"
 
     def task(self, run: str) -> Task:
-        """A run with all that its workers must know; the blocks of a calibration are made when it begins."""
-        pinned, nodes = pinning(self.asked.numa)
-        calibrates = is_calibration(run)
+        """A run that begins, with all that its workers must know; the blocks of a calibration are made then."""
+        asked, (pinned, nodes) = self.asked_for(run), pinning(self.asked.numa)
+        made = () if is_calibration(run) else read_manifest(self.places.bigbrain_blocks(tier_of(run)))
         return Task(
             run=run,
             tier=tier_of(run),
             folder=str(self.folder(tier_of(run)) / "runs" / run),
             records=str(self.places.bigbrain_run(run) / "records"),
-            iterations=self.iterations(run),
-            delay_s=0.0 if calibrates else self.asked.delay_s,
-            pairing=self.asked.pairing,
-            fsync=self.asked.fsync,
-            keep=NONE if calibrates else self.asked.keep,
-            blocks=() if calibrates else read_manifest(self.places.bigbrain_blocks(tier_of(run))),
+            iterations=asked.iterations,
+            delay_s=asked.delay_s,
+            pairing=asked.pairing,
+            fsync=asked.fsync,
+            keep=asked.keep,
+            blocks=made,
             pinned=pinned,
             nodes=nodes,
+            attempt=current_run(),
+            host=socket.gethostname(),
         )
 
 

@@ -37,7 +37,6 @@ from neurotier.bigbrain.tasks import (
     span,
 )
 from neurotier.core.errors import InputError
-from neurotier.core.files import Record
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.parallelism import gaps_s, peak, span_s
 from neurotier.core.settings import BigBrainSettings
@@ -68,7 +67,7 @@ class Calibration(NamedTuple):
     around_s: float
 
 
-def learn(task: Task, records: Sequence[Record], drivers: Sequence[Driver], processors: Processors) -> Calibration:
+def learn(task: Task, records: Rows, drivers: Sequence[Driver], processors: Processors) -> Calibration:
     """Learn from a calibration.
 
     Parameters

@@ -1,23 +1,26 @@
-"""The blocks of the incrementation on its tiers: how they are made, what runs leave there, and when it goes."""
+"""The blocks of the incrementation on its tiers: how they are made, what runs find and leave, and when it goes."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from neurotier.bigbrain.blocks.nifti import NewBlock
+from neurotier.bigbrain.blocks.nifti import finish, new_block, shape_text
 from neurotier.bigbrain.blocks.sources import Source, source_of
-from neurotier.bigbrain.engines.increment import shape_text
-from neurotier.bigbrain.plan import CALIBRATIONS, BigBrainPlan
+from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
+from neurotier.bigbrain.engines.spark_events import DRIVERS
+from neurotier.bigbrain.plan import CALIBRATIONS, BigBrainPlan, is_calibration
 from neurotier.bigbrain.tasks import ALL, NONE, Block, Task, size_of
 from neurotier.core.errors import SourceError
-from neurotier.core.files import remove_whatever
+from neurotier.core.files import write_json
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import size
 from neurotier.core.settings import Say
+from neurotier.storage.page_cache import prepare_cache
 
 
 def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
@@ -28,7 +31,7 @@ def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
     source
         Where they come from.
     folder
-        Where they go; what else lies there is removed.
+        Where they go; what lies there is removed.
     tier
         Its tier's name.
 
@@ -39,20 +42,17 @@ def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
     TierError
         If the tier is full.
     """
-    names = source.names()
-    folder.mkdir(parents=True, exist_ok=True)
-    for other in set(folder.iterdir()) - {folder / f"{name}.nii" for name in names}:
-        remove_whatever(other)
-    made = []
+    names, made = source.names(), []
+    shutil.rmtree(folder, ignore_errors=True)
     for number, name in enumerate(names, start=1):
         file, (layout, header, pieces) = folder / f"{name}.nii", source.block(name)
         checksum, shape = hashlib.sha256(header), shape_text(layout.shape)
-        with NewBlock(file, layout.file_bytes, tier) as new:
+        with new_block(file, layout.file_bytes, tier) as new:
             new.write(header)
             for piece in pieces:
                 checksum.update(piece)
                 new.write(piece)
-            new.finish()
+            finish(new, file, layout.file_bytes)
         made.append(Block(name, str(file), shape, layout.dtype.str, layout.file_bytes, checksum.hexdigest()))
         print(f"Block {number} of {len(names)}: {name}, {shape}, {layout.file_bytes} bytes.")
     return made
@@ -72,7 +72,7 @@ def fill_tier(plan: BigBrainPlan, name: str, say: Say) -> list[Block]:
 
 
 def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
-    """The blocks of a run where they are now; made again if their tier has lost them.
+    """The blocks of a run where they are now; made if it has none, as a calibration that begins, or if they are lost.
 
     A tmpfs has after a reboot, or an earlier run was through. On a cluster the tier may have another path in each job.
 
@@ -84,10 +84,11 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
     folder = plan.blocks_folder(task.run)
     moved = tuple(replace(block, file=str(folder / Path(block.file).name)) for block in task.blocks)
     for blocks in (task.blocks, moved):
-        if all(size_of(Path(block.file)) == block.bytes for block in blocks):
+        if blocks and all(size_of(Path(block.file)) == block.bytes for block in blocks):
             return blocks
     made = tuple(make_blocks(plan.source(task.run), folder, task.tier))
-    if [replace(block, file="") for block in made] != [replace(block, file="") for block in task.blocks]:
+    before, now = ([replace(block, file="") for block in blocks] for blocks in (task.blocks, made))
+    if before not in ([], now):
         raise SourceError(
             "its blocks were lost from their tier, and the source has changed since they were made",
             f"bigbrain.source {plan.settings.bigbrain.source!r}",
@@ -99,9 +100,11 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
 def make_room(plan: BigBrainPlan) -> None:
     """Remove what checked runs wrote, unless it is to be kept, and the blocks of calibrations that are over.
 
-    What was interrupted, and is not asked for any more, goes, too: asked for again, it begins anew.
+    What was interrupted, and is not asked for any more, goes, too: asked for again, it begins anew. Once all runs are
+    checked, so do the blocks, which a later run makes again; what runs of another configuration wrote, and kept, stays.
     """
-    for run in checked_runs(plan):
+    checked = [run for run in plan.order if plan.checked(run).exists()]
+    for run in checked:
         task = Task.load(plan.places.bigbrain_run(run) / "plan.json")
         if task.keep == NONE:
             shutil.rmtree(task.folder, ignore_errors=True)
@@ -118,14 +121,7 @@ def make_room(plan: BigBrainPlan) -> None:
             if run not in plan.order and not plan.checked(run).exists():
                 shutil.rmtree(plan.places.bigbrain_run(run), ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def remove_blocks(plan: BigBrainPlan) -> None:
-    """Remove the blocks, too, once all runs are checked; a later run makes them again.
-
-    What runs of another configuration wrote, and kept, stays.
-    """
-    if checked_runs(plan) == plan.order and plan.settings.bigbrain.keep == NONE:
+    if checked == plan.order and plan.settings.bigbrain.keep == NONE:
         for name in plan.tiers:
             folder = plan.folder(name)
             shutil.rmtree(folder / "blocks", ignore_errors=True)
@@ -135,6 +131,46 @@ def remove_blocks(plan: BigBrainPlan) -> None:
             remove_empty(folder)
 
 
-def checked_runs(plan: BigBrainPlan) -> list[str]:
-    """Runs that are complete and checked."""
-    return [run for run in plan.order if plan.checked(run).exists()]
+def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
+    """Write the plan of a run, and make room: remove what it left earlier, and checked blocks that are not kept.
+
+    Parameters
+    ----------
+    plan
+        The incrementation.
+    run
+        ``ENGINE/TIER/PARALLELISM/REPETITION``.
+    file
+        ``plan.json`` in the run's folder.
+    """
+    shutil.rmtree(file.parent, ignore_errors=True)  # of another plan
+    task = plan.task(run)
+    plan.tier(task.tier).claim()
+    shutil.rmtree(task.folder, ignore_errors=True)
+    make_room(plan)
+    task = replace(task, blocks=ensure_blocks(plan, task))
+    files = [Path(block.file) for block in task.blocks]
+    asked, in_memory = plan.asked_for(run).cache, is_in_memory(plan.tier(task.tier).kind)
+    cache = prepare_cache(asked, files, [], in_memory, programs=False)
+    if task.pinned == ONE_NODE:
+        print(NOTICE)
+    write_json(file, asdict(replace(task, cache=cache.state, cache_problem=cache.problem)))
+
+
+def take_up(plan: BigBrainPlan, file: Path) -> None:
+    """Prepare a run whose engine is about to start, or to resume.
+
+    An interrupted calibration begins again: the time between two starts would be taken for the engine's.
+
+    Parameters
+    ----------
+    plan
+        The incrementation.
+    file
+        ``plan.json`` in the run's folder.
+    """
+    task = Task.load(file)
+    if is_calibration(task.run):
+        for left in (task.records, file.with_name(DRIVERS)):
+            shutil.rmtree(left, ignore_errors=True)
+        ensure_blocks(plan, task)

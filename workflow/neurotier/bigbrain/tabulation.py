@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from neurotier.bigbrain.engines.numa import NOTICE, ONE_NODE
@@ -36,13 +36,13 @@ def tabulate(folders: Iterable[Path]) -> dict[str, Rows]:
     return rows
 
 
-def write_tables(rows: Mapping[str, Iterable[Row]], folder: Path) -> None:
+def write_tables(rows: Mapping[str, Rows], folder: Path) -> None:
     """Write the three tables in a folder."""
     for name, some in rows.items():
         write_table(folder / f"bigbrain_{name}.tsv", f"bigbrain_{name}", some)
 
 
-def lines_of(runs: Sequence[Row]) -> list[str]:
+def lines_of(runs: Rows) -> list[str]:
     """A line about each run, and one about their output."""
     lines = [
         f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once, repetition {row['repetition']}: "
@@ -61,7 +61,7 @@ def records_of(task: Task) -> Rows:
     return [read_json(place) for place in places if place.exists()]
 
 
-def phase_rows(task: Task, records: Iterable[Row]) -> Rows:
+def phase_rows(task: Task, records: Rows) -> Rows:
     """One row per phase, iteration and block."""
     return [
         task.condition | {"iteration": record["iteration"], "block": record["block"]} | phase
@@ -147,7 +147,7 @@ def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: 
     return reasons
 
 
-def outputs_text(rows: Iterable[Row]) -> str:
+def outputs_text(rows: Rows) -> str:
     """Whether the outputs of the runs that were checked are the same; empty of fewer than two."""
     checksums = [row["sha256"] for row in rows if row["sha256"]]
     same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"

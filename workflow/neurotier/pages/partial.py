@@ -52,7 +52,7 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
     that were made for other runs than these are removed.
     """
     from neurotier.bigbrain.plan import BigBrainPlan
-    from neurotier.bigbrain.room import make_room, remove_blocks
+    from neurotier.bigbrain.room import make_room
     from neurotier.bigbrain.tabulation import lines_of, tabulate, write_tables
     from neurotier.pages import page_called
 
@@ -66,7 +66,6 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
     tabulated = tabulate(begun[run].parent for run in plan.runs if run in begun)
     write_tables(tabulated, folder)
     make_room(plan)
-    remove_blocks(plan)
     said = [f"BigBrain: {line}" for line in page_called("bigbrain").write(places, settings)]
     report = places.shortened().results / "bigbrain.html"
     return [*lines_of(tabulated["runs"]), *said, f"Report: {report}"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import os
 import struct
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import numpy as np
 
@@ -56,6 +56,15 @@ class Layout:
         return self.offset_bytes + math.prod(self.shape) * self.dtype.itemsize
 
 
+def shape_text(shape: Iterable[int], between: str = "x") -> str:
+    """Voxels along each axis.
+
+    >>> shape_text((769, 603, 694))
+    '769x603x694'
+    """
+    return between.join(map(str, shape))
+
+
 def bytes_of(voxels: np.ndarray) -> memoryview:
     """The memory of contiguous voxels, to be read or written."""
     return voxels.view("u1").data
@@ -91,9 +100,9 @@ def require_size(expected_bytes: int, found_bytes: int) -> None:
         raise ValueError(f"{problem}: expected {expected_bytes} bytes, found {found_bytes}")
 
 
-@dataclass
-class NewBlock:
-    """A block file under a hidden name, renamed by :meth:`finish`; left before that, it is removed.
+@contextmanager
+def new_block(final: Path, size_bytes: int, tier: str) -> Iterator[BinaryIO]:
+    """A block's file under a hidden name, renamed by :func:`finish`; left before that, it is removed.
 
     One process at a time writes a block (its caller holds the block's lock), so what an earlier, killed one left
     under the hidden name is overwritten.
@@ -106,41 +115,38 @@ class NewBlock:
         How large it becomes.
     tier
         The tier it is on, for messages.
+
+    Raises
+    ------
+    TierError
+        If the tier is full.
     """
-
-    final: Path
-    size_bytes: int
-    tier: str
-
-    def __enter__(self) -> NewBlock:
-        self.final.parent.mkdir(parents=True, exist_ok=True)
-        self.partial = partial_of(self.final)
-        self.file = self.partial.open("wb")
-        self.write = self.file.write
-        return self
-
-    def finish(self, fsync: bool = False) -> None:
-        """Give the file its name; with ``fsync``, not before the device has it."""
-        self.file.flush()
-        assert self.file.tell() == self.size_bytes, self.partial  # noqa: S101  # a fault of ours
-        if fsync:
-            os.fsync(self.file.fileno())
-        self.file.close()  # network file systems only report here that they are full
-        self.partial.rename(self.final)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Remove what is left of a block that could not be finished, and say so if its tier is full."""
-        if kind is None:
-            return
+    final.parent.mkdir(parents=True, exist_ok=True)
+    partial = partial_of(final)
+    file = partial.open("wb")
+    try:
+        yield file
+    except BaseException as error:
         with suppress(OSError):  # closing fails on a full tier
-            self.file.close()
-        written_bytes = size_of(self.partial)
-        self.partial.unlink(missing_ok=True)  # first, so that the number of free bytes is right
+            file.close()
+        written_bytes = size_of(partial)
+        partial.unlink(missing_ok=True)  # first, so that the number of free bytes is right
         if isinstance(error, OSError) and error.errno in FULL:
-            disk = os.statvfs(self.final.parent)
+            disk = os.statvfs(final.parent)
             raise TierError(
-                f"tier {self.tier!r} is full: {written_bytes} of {self.size_bytes} bytes could be written, and "
+                f"tier {tier!r} is full: {written_bytes} of {size_bytes} bytes could be written, and "
                 f"{disk.f_bavail * disk.f_frsize} bytes are free without them",
-                f"block {self.final.name} ({self.final})",
+                f"block {final.name} ({final})",
                 "make room there, or ask for fewer or smaller blocks; nothing partial is kept",
             ) from None
+        raise
+
+
+def finish(new: BinaryIO, final: Path, size_bytes: int, fsync: bool = False) -> None:
+    """Give a block's file its name; with ``fsync``, not before the device has it."""
+    new.flush()
+    assert new.tell() == size_bytes, final  # noqa: S101  # a fault of ours
+    if fsync:
+        os.fsync(new.fileno())
+    new.close()  # network file systems only report here that they are full
+    partial_of(final).rename(final)

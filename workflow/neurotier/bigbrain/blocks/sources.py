@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout, require_size
+from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, bytes_of, read_layout, require_size, shape_text
 from neurotier.bigbrain.conditions import BLOCKS, GRIDS
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import absolute_path
@@ -106,7 +106,7 @@ def header_of(layout: Layout, name: str, voxel_mm: float) -> bytes:
     header = nibabel.Nifti1Header()
     header.set_data_dtype(layout.dtype.newbyteorder("="))
     header.set_data_shape(layout.shape)
-    header.set_zooms(nibabel.affines.voxel_sizes(affine))
+    header.set_zooms([voxel_mm] * 3)
     header.set_xyzt_units("mm")
     header.set_sform(affine, code="scanner")
     header.set_slope_inter(1, 0)
@@ -117,11 +117,6 @@ def header_of(layout: Layout, name: str, voxel_mm: float) -> bytes:
 def planes_of(shape: tuple[int, ...], voxel_bytes: int) -> int:
     """How many planes of the last axis make a piece."""
     return max(1, PIECE_BYTES // (shape[0] * shape[1] * voxel_bytes))
-
-
-def shape_of(shape: tuple[int, ...]) -> str:
-    """Sizes, for people."""
-    return " x ".join(map(str, shape))
 
 
 PLAIN, PACKED = ".nii", ".nii.gz"
@@ -336,7 +331,8 @@ class VolumeSource:
         """
         shape = open_volume(self.path).shape
         if len(shape) != 3 or any(size < parts for size, parts in zip(shape, self.split, strict=True)):
-            problem = f"is of shape {shape_of(shape)}, which cannot be split in {shape_of(self.split)}"
+            found, asked = (shape_text(each, " x ") for each in (shape, self.split))
+            problem = f"is of shape {found}, which cannot be split in {asked}"
             raise InputError(problem, str(self.path), "correct bigbrain.split")
         edges = [
             [size * part // parts for part in range(parts + 1)] for size, parts in zip(shape, self.split, strict=True)

@@ -14,11 +14,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from neurotier.bigbrain.blocks.nifti import HEADER_BYTES, Layout, NewBlock, bytes_of, read_layout, require_size
+from neurotier.bigbrain.blocks.nifti import (
+    HEADER_BYTES,
+    Layout,
+    bytes_of,
+    finish,
+    new_block,
+    read_layout,
+    require_size,
+    shape_text,
+)
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, PUBLISHED, READ, START_UP, WRITE, Block, Task
 from neurotier.core.errors import InputError
 from neurotier.core.files import Record
@@ -90,15 +99,15 @@ def increment(
         import nibabel  # noqa: F401  # part of the start, not of a phase
     if process_start_s is not None:
         watch.add(START_UP, process_start_s, time.monotonic() + EPOCH_S)
-    source = task.file(block, iteration - 1)
+    source, final = task.file(block, iteration - 1), task.file(block, iteration)
     is_whole = task.pairing == PUBLISHED or given is not None
-    with NewBlock(task.file(block, iteration), block.bytes, task.tier) as new:
+    with new_block(final, block.bytes, task.tier) as new:
         if is_whole:
             wrapped = increment_whole(block, source, new, watch, given)
         else:
             wrapped = increment_streaming(block, source, new, watch)
         with watch.timing(WRITE):
-            new.finish(task.fsync)
+            finish(new, final, block.bytes, task.fsync)
     if task.delay_s:
         with watch.timing(DELAY):
             time.sleep(task.delay_s)
@@ -113,7 +122,7 @@ def increment(
     }
 
 
-def increment_streaming(block: Block, source: Path, new: NewBlock, watch: Stopwatch) -> int:
+def increment_streaming(block: Block, source: Path, new: BinaryIO, watch: Stopwatch) -> int:
     """Increment a block piece by piece; how many voxels wrapped around."""
     with watch.timing(HEADER):
         file, header, layout = open_block(block, source)
@@ -135,7 +144,7 @@ def increment_streaming(block: Block, source: Path, new: NewBlock, watch: Stopwa
     return wrapped
 
 
-def increment_whole(block: Block, source: Path, new: NewBlock, watch: Stopwatch, given: bytes | None) -> int:
+def increment_whole(block: Block, source: Path, new: BinaryIO, watch: Stopwatch, given: bytes | None) -> int:
     """Increment a block that is in memory, or mapped there as by the published program; how many voxels wrapped."""
     with watch.timing(HEADER):
         if given is None:
@@ -211,12 +220,3 @@ def read_into(piece: np.ndarray, file: Any, block: Block, source: Path) -> None:
             found = f"expected {block.bytes} bytes, found {file.tell()}"
             raise problem_of(block, source, f"ends while it is read: {found}")
         rest = rest[count:]
-
-
-def shape_text(shape: tuple[int, ...]) -> str:
-    """Voxels along each axis.
-
-    >>> shape_text((769, 603, 694))
-    '769x603x694'
-    """
-    return "x".join(map(str, shape))

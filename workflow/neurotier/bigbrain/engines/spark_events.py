@@ -138,7 +138,7 @@ def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
     return dict(zip(DRIVER_PARTS, times, strict=True))
 
 
-def task_parts(events: Events, records: Sequence[Row]) -> dict[str, float]:
+def task_parts(events: Events, records: Rows) -> dict[str, float]:
     """Times from launch to end of all tasks, by part, summed over them, s.
 
     ``scheduling``: shipping a task to its executor and its result back; ``deserialise``, ``serialise``: unpacking the
@@ -181,7 +181,7 @@ def union_s(spans: Sequence[Span]) -> float:
     return total_s
 
 
-def spark_rows(task: Task, drivers: Sequence[Driver], records: Sequence[Row]) -> Rows:
+def spark_rows(task: Task, drivers: Sequence[Driver], records: Rows) -> Rows:
     """One row per start of Spark and part of its time.
 
     Parameters

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,9 +27,9 @@ from neurotier.meter.own import age_s  # noqa: E402
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the command line; returns the exit code of the process."""
-    plan, name, which, log = sys.argv[1:] if arguments is None else arguments
+    plan, name, which, log = sys.argv[1:]
     start_s, exit_code = -age_s() + time.time(), 0  # held up in between, it would have begun too early
     try:
         task = Task.load(Path(plan))
