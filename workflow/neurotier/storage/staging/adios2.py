@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -112,16 +113,21 @@ def read(exchange: Exchange, reader: int, asked: Connection) -> None:
         source.close()
 
 
-class Client:
-    """A writer or a reader in a process of its own."""
+Clients = dict[Connection, BaseProcess]
+"""Writers or readers: the connection to each, and its process, which is named for it."""
 
-    def __init__(self, name: str, work: Any, exchange: Exchange, number: int) -> None:
-        self.name = name
-        self.connection, theirs = multiprocessing.Pipe()
-        context = multiprocessing.get_context("fork")  # safe: this process has one thread, and has not loaded ADIOS2
-        self.process = context.Process(target=client, args=(work, exchange, number, theirs), daemon=True)
-        self.process.start()
+
+def started(kind: str, work: Any, exchange: Exchange, count: int) -> Clients:
+    """Writers or readers, each in a process of its own."""
+    clients = Clients()
+    context = multiprocessing.get_context("fork")  # safe: this process has one thread, and has not loaded ADIOS2
+    for number in range(count):
+        ours, theirs = multiprocessing.Pipe()
+        given = work, exchange, number, theirs
+        clients[ours] = context.Process(target=client, name=f"{kind} {number}", args=given, daemon=True)
+        clients[ours].start()
         theirs.close()
+    return clients
 
 
 def client(work: Any, exchange: Exchange, number: int, asked: Connection) -> None:
@@ -137,7 +143,7 @@ def client(work: Any, exchange: Exchange, number: int, asked: Connection) -> Non
         os._exit(ToolError.exit_code)
 
 
-def answers(clients: Sequence[Client]) -> list[Any]:
+def answers(clients: Clients) -> list[Any]:
     """The answer of every client, in their order.
 
     Raises
@@ -145,41 +151,42 @@ def answers(clients: Sequence[Client]) -> list[Any]:
     ToolError
         As soon as one of them fails or is gone.
     """
-    found: dict[str, Any] = {}
-    left: dict[Any, Client] = {one.connection: one for one in clients}
+    found, left = dict[Any, Any](), dict[Any, BaseProcess](clients)
     while left:
-        for connection in wait(list(left)):
-            one = left.pop(connection)
+        ready: list[Any] = wait(list(left))
+        for connection in ready:
+            process = left.pop(connection)
             try:
-                found[one.name] = one.connection.recv()
+                found[connection] = connection.recv()
             except (EOFError, ConnectionError):
-                one.process.join(1)
-                raise ToolError(f"{one.name} is gone (exit code {one.process.exitcode})") from None
-            if isinstance(found[one.name], str):
-                raise ToolError(found[one.name], one.name)
-    return [found[one.name] for one in clients]
+                process.join(1)
+                raise ToolError(f"{process.name} is gone (exit code {process.exitcode})") from None
+            if isinstance(found[connection], str):
+                raise ToolError(found[connection], process.name)
+    return [found[one] for one in clients]
 
 
 @contextlib.contextmanager
 def serving(exchange: Exchange) -> Iterator[Service]:
     """Writers and readers of an exchange, which end after its last step."""
-    writers = [Client(f"writer {number}", write, exchange, number) for number in range(exchange.writers)]
-    readers = [Client(f"reader {number}", read, exchange, number) for number in range(exchange.readers)]
+    writers = started("writer", write, exchange, exchange.writers)
+    readers = started("reader", read, exchange, exchange.readers)
+    clients = readers | writers
     yield Service(
-        answers([*writers, *readers]),
+        answers(clients),
         [],
         lambda: ask(writers, [None] * len(writers)),
         lambda _, wanted: ask(readers, wanted),
     )
-    for one in [*readers, *writers]:
-        one.connection.send(None)
-    for one in [*readers, *writers]:
-        one.process.join()
+    for one in clients:
+        one.send(None)
+    for process in clients.values():
+        process.join()
 
 
-def ask(clients: Sequence[Client], given: Sequence[Any]) -> list[Any]:
+def ask(clients: Clients, given: Sequence[Any]) -> list[Any]:
     """Ask all clients at once; returns their answers."""
     for one, word in zip(clients, given, strict=True):
         with contextlib.suppress(ConnectionError):  # it is gone, which waiting for its answer reports
-            one.connection.send(word)
+            one.send(word)
     return answers(clients)

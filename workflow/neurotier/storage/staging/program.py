@@ -46,8 +46,8 @@ class Service(NamedTuple):
     check: Callable[[], None] = lambda: None
 
 
-def main() -> int:
-    """Run the exchange of a plan; returns the exit code."""
+def main() -> None:
+    """Run the exchange of a plan; who reads the lines ends this process when something is wrong."""
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
@@ -57,18 +57,15 @@ def main() -> int:
     exchange = Exchange(**read_json(Path(sys.argv[1])))
     try:
         run(exchange, say)
+        say(ended=True)
     except NeurotierError as error:
         say(error=str(error), exit_code=error.exit_code)
-        return error.exit_code
     except Exception as error:  # whatever a library raises is one line for the user, and the rest is in the log
         import traceback
 
         traceback.print_exc()
         said = one_line(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
         say(error=said, exit_code=ToolError.exit_code)
-        return ToolError.exit_code
-    say(ended=True)
-    return 0
 
 
 def run(exchange: Exchange, say: Callable[..., None]) -> None:
@@ -125,4 +122,4 @@ def device_read_bytes(pids: list[int]) -> int | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

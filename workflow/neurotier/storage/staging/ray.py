@@ -55,15 +55,19 @@ def store_bytes(point: Point) -> int:
     return max(LEAST_STORE_BYTES, int(STORE_FACTOR * step))
 
 
-class Writer:
-    """An actor that puts pieces into the store of its server."""
-
-    def __init__(self, exchange: Exchange, number: int) -> None:
-        self.exchange, self.source = exchange, Source(exchange, number)
+class Client:
+    """An actor that answers once it is there."""
 
     def ready(self) -> int:
         """Number of this process."""
         return os.getpid()
+
+
+class Writer(Client):
+    """An actor that puts pieces into the store of its server."""
+
+    def __init__(self, exchange: Exchange, number: int) -> None:
+        self.exchange, self.source = exchange, Source(exchange, number)
 
     def write(self) -> tuple[float, float, list[Any], list[int]]:
         """Write a step: begin, end (s), references of the pieces and their checksums."""
@@ -78,15 +82,11 @@ class Writer:
         return begin_s, time.monotonic(), references, checksums
 
 
-class Reader:
+class Reader(Client):
     """An actor that copies pieces out of the store."""
 
     def __init__(self, exchange: Exchange, number: int) -> None:
         self.sink = Sink(exchange, number)
-
-    def ready(self) -> int:
-        """Number of this process."""
-        return os.getpid()
 
     def read(self, references: list[Any], checksums: dict[int, int]) -> tuple[float, float, list[int]]:
         """Read a step: begin, end (s), and the pieces that are not what was written."""
@@ -169,8 +169,7 @@ def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
     """
     for pid in servers:
         mapped = {line.split(maxsplit=5)[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()}
-        stores = [name for name in mapped if "/plasma" in name]
-        if any(not name.startswith(f"{exchange.folder}/") for name in stores):
+        if any("/plasma" in name and not name.startswith(f"{exchange.folder}/") for name in mapped):
             needed, free = size(store_bytes(exchange)), size(shutil.disk_usage(exchange.folder).free)
             where = f"tier of {exchange.folder}"
             what = f"filled up: a server needs {needed}, and {free} are free"

@@ -24,10 +24,11 @@ from pathlib import Path
 import psutil
 
 from neurotier.core.errors import NeurotierError, TierError, ToolError
-from neurotier.core.files import Record, write_json
+from neurotier.core.files import write_json
 from neurotier.core.installed import search_path
 from neurotier.core.processes import PATIENCE_S, lives, wait_for
 from neurotier.core.quantities import size
+from neurotier.core.tables import Rows
 from neurotier.storage.calls import enter_own_network, require_own_network, started
 from neurotier.storage.staging.exchange import Exchange
 
@@ -61,7 +62,7 @@ class Outcome:
         Process numbers of the servers.
     """
 
-    steps: list[Record] = field(default_factory=list)
+    steps: Rows = field(default_factory=list)
     start_s: float | None = None
     servers: list[int] = field(default_factory=list)
 
@@ -170,7 +171,7 @@ def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierE
         )
     gone = [place for place, pid in enumerate(outcome.servers) if not is_there(pid)]
     if gone:
-        names = ", ".join(str(place) for place in gone)
+        names = ", ".join(map(str, gone))
         what = f"server {names} of {exchange.servers} is gone; {len(outcome.steps)} of {exchange.steps} steps were done"
         return ToolError(what, exchange.engine, "start the same command again")
     return error
