@@ -18,7 +18,7 @@ from neurotier.storage.daq.walk import Daq
 from neurotier.storage.ior.walk import Ior
 from neurotier.storage.staging.walk import Staging
 from neurotier.storage.sweep.walk import Sweep
-from neurotier.storage.workload.walk import walk
+from neurotier.storage.workload import walk
 
 MIB = 1 << 20
 TINY_SWEEP: dict[str, Any] = {

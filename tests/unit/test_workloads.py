@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.tables import Row, read_table
-from neurotier.storage.workload.walk import write_tables
+from neurotier.storage.workload import write_tables
 from page_reader import page_of
 from workloads import TINY_IOR, TINY_SWEEP, left, run, settings_of
 

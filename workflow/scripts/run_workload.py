@@ -4,7 +4,7 @@ from importlib import import_module
 
 from neurotier.run.allocations import Allocations
 from neurotier.run.scripting import script
-from neurotier.storage.workload.walk import walk, write_tables
+from neurotier.storage.workload import walk, write_tables
 
 with script(snakemake) as context:
     settings, places, job = context.settings, context.places, context.snakemake

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +22,16 @@ from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.quantities import counted
 from neurotier.core.settings import DaqSettings, Say
 from neurotier.core.tables import Row, Rows
-from neurotier.core.tiers import Tier, parse_size, tier_named
+from neurotier.core.tiers import parse_size, tier_named
 from neurotier.storage.fio import Access, FioJob, FioResult, attempt
-from neurotier.storage.workload.walk import Workload, files_text
+from neurotier.storage.workload import Workload, files_text
 from neurotier.storage.workspace import Workspace, claim, patience_s
 
 MAGIC = 0xACCA
-HEADER = [
-    *(("magic", "<u2"), ("kind", "<u2"), ("len", "<u4"), ("seed", "<u8"), ("offset", "<u8")),
-    *(("seconds", "<u4"), ("nanoseconds", "<u4")),
-]
+HEADER: Any = {
+    "names": ["magic", "kind", "len", "seed", "offset", "seconds", "nanoseconds"],
+    "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u4"],
+}
 """The beginning of ``struct verify_header`` of fio 3."""
 
 SAMPLES, STEPS = 1000, 200
@@ -78,9 +79,7 @@ def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> tuple[np.n
     count = written_bytes // record_bytes
     if not count:
         return None
-    header = np.dtype(HEADER)
-    rest = ("rest", f"V{record_bytes - header.itemsize}")
-    records = np.memmap(file, np.dtype([*HEADER, rest]), "r", shape=(count,))
+    records = np.memmap(file, np.dtype(HEADER | {"itemsize": record_bytes}), "r", shape=(count,))
     looked = records[:: max(1, count // SAMPLES)]
     if not ((looked["magic"] == MAGIC) & (looked["len"] == record_bytes)).all():
         return None
@@ -191,7 +190,6 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
         way=point.way,
         runtime_s=point.writing_s,
         end_fsync=True,
-        fresh=True,
         files=FILES,
         options=options,
         each=[place_of(writer, folders) for writer in range(point.writers)],
@@ -235,7 +233,7 @@ class Daq(Workload[Point]):
     smaller = "daq.writers, .rate or .seconds"
 
     @staticmethod
-    def points(section: DaqSettings) -> Iterator[tuple[str, Point]]:
+    def points(section: DaqSettings, tier: str) -> Iterator[Point]:
         """Every engine on every tier, and over several tiers together, whose points belong to the first of them."""
         rate_bytes_per_s = parse_size(section.rate, "config key daq.rate")
         if rate_bytes_per_s < section.record_bytes:
@@ -245,12 +243,12 @@ class Daq(Workload[Point]):
             if len(set(group)) < 2 or not set(group) <= set(section.tiers):
                 where, fix = "config key daq.together", "name two or more of daq.tiers"
                 raise SettingsError("tiers are to be several, and of daq.tiers", where, fix)
-        groups = [[name] for name in section.tiers] + [list(dict.fromkeys(group)) for group in section.together]
+        groups = [[tier], *(list(dict.fromkeys(group)) for group in section.together if group[0] == tier)]
         axes = groups, section.engines, range(1, section.repetitions + 1), section.writers
         for tiers, engine, repetition, count in itertools.product(*axes):
             set_name = engine if len(tiers) == 1 else "-".join([engine, "over", *tiers])
             about = set_name, engine, "+".join(tiers), count, rate_bytes_per_s, section.record_bytes
-            yield tiers[0], Point(*about, repetition, section.seconds, section.flush_s)
+            yield Point(*about, repetition, section.seconds, section.flush_s)
 
     def room(self, points: list[Point]) -> tuple[int, str]:
         """Files of the largest number of writers on one tier."""
@@ -261,39 +259,35 @@ class Daq(Workload[Point]):
         point = points[0]
         say(f"tier {point.over}, engine {point.engine}")
         try:
-            with self.folders(workspace, point) as folders:
-                for name, folder in folders.items():
-                    self.check_tier(tier_named(self.settings, name).here(), points)
-                    attempt(point.way, folder)
+            with self.workspaces(workspace, point) as several:
+                for one in several:
+                    kind = one.tier.kind
+                    if point.engine == "libpmem" and point.engine not in dict(KINDS[kind].fio_engines):
+                        what = f"libpmem stores to persistent memory, and this is {kind}"
+                        raise TierError(what, f"tier {one.tier.name!r}")
+                    if one is not workspace:  # the room there has been checked
+                        self.check_room(one.tier, point.set_name, self.room(points), one.tier.usable_bytes())
+                    attempt(point.way, one.folder)
         except NeurotierError as error:
             return dict.fromkeys(points, str(error))
         return {}
 
-    def check_tier(self, tier: Tier, points: list[Point]) -> None:
-        """Raise :class:`TierError` if an engine would not be what its name says on a tier, or has no room there."""
-        engine, where = points[0].engine, f"tier {tier.name!r}"
-        if engine == "libpmem" and engine not in dict(KINDS[tier.kind].fio_engines):
-            raise TierError(f"libpmem stores to persistent memory, and this is {tier.kind}", where)
-        if tier.name != points[0].tiers[0]:  # the room on the first has been checked
-            self.check_room(tier, points[0].set_name, self.room(points), tier.usable_bytes())
-
     @contextmanager
-    def folders(self, workspace: Workspace, point: Point) -> Iterator[dict[str, Path]]:
-        """A folder on each tier of a point, by tier name; except the workspace's own, they are removed afterwards."""
+    def workspaces(self, workspace: Workspace, point: Point) -> Iterator[list[Workspace]]:
+        """A workspace on each tier of a point; except the given one, they are removed afterwards."""
         with ExitStack() as stack:
-            found = {workspace.tier.name: workspace.folder}
+            found = [workspace]
             for name in point.tiers[1:]:
-                other = claim(tier_named(self.settings, name).here(), self.target, self.places)
-                stack.enter_context(other.working(self.places.identity))
-                found[name] = other.folder
+                found.append(claim(tier_named(self.settings, name).here(), self.target, self.places))
+                stack.enter_context(found[-1].working(self.places.identity))
             yield found
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write, and check what was written."""
         limit_s = patience_s(point.written_bytes)
         in_memory = all(is_in_memory(self.settings.tiers[name].kind) for name in point.tiers)
-        with self.folders(workspace, point) as named:
-            folders = list(named.values())
+        with self.workspaces(workspace, point) as several:
+            folders = [one.folder for one in several]
             try:
                 done = workspace.run(write_job(point, folders, in_memory), limit_s)
                 written = [flow.bytes for flow in done.writes]

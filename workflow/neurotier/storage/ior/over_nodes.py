@@ -27,10 +27,10 @@ from neurotier.core.processes import start_process
 from neurotier.core.quantities import counted, seconds
 from neurotier.core.settings import Say
 from neurotier.core.tables import Row, Rows
-from neurotier.core.tiers import Tier, tier_named
+from neurotier.core.tiers import Tier
 from neurotier.storage.ior.points import PIN, Point, cells_of
 from neurotier.storage.ior.walk import OTHER_NODE, OTHER_PROCESS, SPANS, Ior
-from neurotier.storage.workload.walk import LeftOutError, files_text
+from neurotier.storage.workload import LeftOutError, files_text
 from neurotier.storage.workspace import Workspace
 
 CLOCKS_S = 2.0
@@ -124,8 +124,7 @@ class IorOverNodes(Ior):
         ToolError
             If no nodes are available now, they differ, or one fails.
         """
-        tier = tier_named(self.settings, workspace.tier.name)
-        below = Path(short_hash(str(self.places.results.absolute())), token_hex(8))
+        tier, below = workspace.tier, Path(short_hash(str(self.places.results.absolute())), token_hex(8))
         plan = {"point": asdict(point), "tier": tier._asdict() | {"path": str(tier.path)}, "below": str(below)}
         with allocated(self.cluster, point.nodes) as job:
             try:
@@ -167,7 +166,7 @@ class IorOverNodes(Ior):
         }
 
 
-def compared(found: Sequence[Row], tier: Tier) -> tuple[bool, float]:
+def compared(found: Rows, tier: Tier) -> tuple[bool, float]:
     """Whether nodes see each other's files, and how far their clocks seem to differ, s.
 
     Raises

@@ -15,7 +15,7 @@ from neurotier.storage.fio import BUFFERED, Access, access_text, find_access, ta
 from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, PIN, Point, cells_of, job_of, over_nodes, run_logged
 from neurotier.storage.numa import own_nodes
-from neurotier.storage.workload.walk import Workload
+from neurotier.storage.workload import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 SPANS = "spans"
@@ -35,7 +35,7 @@ class Ior(Workload[Point]):
     numa: tuple[int, ...] = ()
 
     @staticmethod
-    def points(section: IorSettings) -> Iterator[tuple[str, Point]]:
+    def points(section: IorSettings, _tier: str) -> Iterator[Point]:
         """The same on each tier, pinned or not."""
         file_bytes = parse_size(section.file_size, "config key ior.file_size")
         block_bytes = parse_size(section.block_size, "config key ior.block_size")
@@ -50,11 +50,11 @@ class Ior(Workload[Point]):
             what = f"{unfit[0]} benchmarks at once cannot have as many nodes each"
             fix = f"add a multiple of {unfit[0]} to ior.nodes"
             raise SettingsError(what, "config key ior.concurrent", fix)
-        axes = section.tiers, section.numa, range(1, section.repetitions + 1), section.nodes, section.concurrent
-        for tier, numa, repetition, nodes, concurrent, processes in itertools.product(*axes, section.processes):
+        axes = section.numa, range(1, section.repetitions + 1), section.nodes, section.concurrent, section.processes
+        for numa, repetition, nodes, concurrent, processes in itertools.product(*axes):
             if nodes % concurrent == 0:
                 about = numa, processes, file_bytes, block_bytes, section.direct
-                yield tier, Point(*about, repetition, nodes, concurrent, section.engine)
+                yield Point(*about, repetition, nodes, concurrent, section.engine)
 
     def require(self) -> None:
         """Require the program that measures, here."""
@@ -83,8 +83,8 @@ class Ior(Workload[Point]):
             moved = [self.move(workspace, point, pattern) for pattern in ("write", "read")]
         finally:
             workspace.remove_files()
-        cpu_s = [cells["cpu_s"] for cells in moved if "cpu_s" in cells]
-        about = {"numa_nodes": len(self.numa) or None, "read_by": OTHER_PROCESS, "cpu_s": sum(cpu_s) if cpu_s else None}
+        cpu_s = None if point.measured_by == IOR else sum(cells["cpu_s"] for cells in moved)
+        about = {"numa_nodes": len(self.numa) or None, "read_by": OTHER_PROCESS, "cpu_s": cpu_s}
         return {**vars(self.way), **moved[0], **moved[1], **about}
 
     def move(self, workspace: Workspace, point: Point, pattern: str) -> Row:

@@ -21,7 +21,7 @@ from neurotier.core.tiers import parse_size
 from neurotier.storage.staging.exchange import IN_MEMORY, SERVED, STEP, WORD_BYTES, Exchange, Point
 from neurotier.storage.staging.ray import store_bytes
 from neurotier.storage.staging.supervise import ENGINES, Outcome, require_engine, run_exchange
-from neurotier.storage.workload.walk import Workload
+from neurotier.storage.workload import Workload
 from neurotier.storage.workspace import Workspace
 
 MOST_PATH = 44
@@ -40,9 +40,9 @@ class Staging(Workload[Point]):
     smaller = "staging.scale, staging.sets.{set}.bytes or staging.steps"
 
     @staticmethod
-    def points(section: StagingSettings) -> Iterator[tuple[str, Point]]:
+    def points(section: StagingSettings, tier: str) -> Iterator[Point]:
         """Every set in the order of its grid; engines that keep nothing on a tier are measured on the first alone."""
-        for tier, (name, given) in itertools.product(section.tiers, section.sets.items()):
+        for name, given in section.sets.items():
             where = f"config key staging.sets.{name}.bytes"
             whole = parse_size(given.bytes, where)
             engines = [one for one in section.engines if tier == section.tiers[0] or one not in IN_MEMORY]
@@ -59,7 +59,7 @@ class Staging(Workload[Point]):
                     what = f"{given.bytes} cannot be divided among {writers} writers and {readers} readers"
                     raise SettingsError(what, where)
                 processes = str(engine), writers, readers, servers
-                yield tier, Point(name, *processes, given.per, own, other, section.steps, section.flush, repetition)
+                yield Point(name, *processes, given.per, own, other, section.steps, section.flush, repetition)
 
     def require(self) -> None:
         """Require the packages of all engines."""
@@ -139,13 +139,12 @@ def cells(exchange: Exchange, outcome: Outcome) -> Row:
             what = f"other bytes than were written came to {counted(len(readers), 'reader')} in step {number}"
             raise ToolError(f"{what} (reader/piece {step['wrong'][0]})", exchange.engine)
     read_from_device = [step["device_read_bytes"] for step in outcome.steps]
-    known = [one for one in read_from_device if one is not None]
     return {
         "piece_bytes": exchange.piece_bytes,
         "start_s": outcome.start_s,
         **{name: statistics.mean(step[name] for step in outcome.steps) for name in TIMES},
         "write_bytes": exchange.written_bytes,
         "read_bytes": exchange.steps * exchange.readers * exchange.bytes_per_reader,
-        "device_read_bytes": sum(known) if len(known) == len(read_from_device) else None,
+        "device_read_bytes": None if None in read_from_device else sum(read_from_device),
         "engine_version": f"{ENGINES[exchange.engine]} {version(ENGINES[exchange.engine])}",
     }

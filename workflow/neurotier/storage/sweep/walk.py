@@ -22,7 +22,7 @@ from neurotier.core.settings import Say, SweepSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
 from neurotier.storage.fio import BUFFERED, Access, FioJob, find_access, takes_direct
-from neurotier.storage.workload.walk import Workload
+from neurotier.storage.workload import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 BUFFER_SHARE = 0.5
@@ -152,9 +152,9 @@ class Sweep(Workload[Point]):
     ways: dict[Point, Access]
 
     @staticmethod
-    def points(section: SweepSettings) -> Iterator[tuple[str, Point]]:
+    def points(section: SweepSettings, _tier: str) -> Iterator[Point]:
         """Every set in the order of its grid, the same on each tier."""
-        for tier, (name, given) in itertools.product(section.tiers, section.sets.items()):
+        for name, given in section.sets.items():
             where = f"config key sweep.sets.{name}"
             file_bytes = parse_size(given.file_size, f"{where}.file_size")
             blocks = [parse_size(text, f"{where}.block_sizes") for text in given.block_sizes]
@@ -168,7 +168,7 @@ class Sweep(Workload[Point]):
             fixed = (file_bytes, given.seconds, given.direct, given.engine)
             axes = range(1, given.repetitions + 1), given.patterns, given.queue_depths, blocks, given.processes
             for repetition, pattern, queue_depth, block_bytes, processes in itertools.product(*axes):
-                yield tier, Point(name, pattern, block_bytes, processes, queue_depth, repetition, *fixed)
+                yield Point(name, pattern, block_bytes, processes, queue_depth, repetition, *fixed)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
         """Find the access for each point, and lay out the files."""

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from neurotier.core.errors import SettingsError, TierError, ToolError
-from neurotier.core.files import read_json, remove_whatever, whole_json, write_json
+from neurotier.core.files import read_json, whole_json, write_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Say, Settings
@@ -121,8 +121,8 @@ class Workload(ABC, Generic[AnyPoint]):
 
     @staticmethod
     @abstractmethod
-    def points(section: Any) -> Iterable[tuple[str, AnyPoint]]:
-        """All points of a section of the configuration, each with the tier that it belongs to.
+    def points(section: Any, tier: str) -> Iterable[AnyPoint]:
+        """All points of a section of the configuration that belong to one of its tiers.
 
         Raises
         ------
@@ -137,9 +137,9 @@ class Workload(ABC, Generic[AnyPoint]):
         return {
             tier: {
                 name: in_order([*dict.fromkeys(some)], section.seed)
-                for name, some in gathered((point.set_name, point) for point in points).items()
+                for name, some in gathered((point.set_name, point) for point in cls.points(section, tier)).items()
             }
-            for tier, points in gathered(cls.points(section)).items()
+            for tier in section.tiers
         }
 
     @classmethod
@@ -233,6 +233,8 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     workload.require()
     begun = []
     for name, sets in plan.items():
+        if not sets:  # a tier that no engine keeps anything on
+            continue
         declared = tier_named(settings, name)
         here = None if workload.elsewhere else claim(declared.here(), target, places)
         workspace = here or Workspace(target, declared, declared.path)
@@ -243,8 +245,6 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
             kept = places.workload(target) / "points" / name
             files = {point: kept / f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
             left = [point for point in points if not whole_json(files[point])]
-            for point in left:  # what is there is damaged
-                remove_whatever(files[point])
             begun.append((workspace, facts, files, left))
             if here and left:
                 workload.check_room(tier, set_name, workload.room(left), tier.usable_bytes())
