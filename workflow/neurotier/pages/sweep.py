@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from neurotier.core.quantities import percent, rate
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Rows, gathered
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once
 from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Verdict
 from neurotier.pages.kit.workloads import workload_page
 from neurotier.storage.fio import access_text
+from neurotier.storage.spread import measured_rows
 from neurotier.storage.sweep.medians import (
     PATTERNS,
     READING,
@@ -48,7 +49,7 @@ def sets_of(data: Data) -> dict[str, Rows]:
     return gathered((f"{row['tier']}_{row['set']}", row) for row in data["sweep"])
 
 
-def fastest_text(rows: Sequence[Row]) -> str:
+def fastest_text(rows: Rows) -> str:
     """Where the bandwidths of one tier and set are highest."""
     spots, clauses = medians(rows), []
     for patterns, verb, _ in KINDS:
@@ -70,11 +71,12 @@ def lines(data: Data, part: str) -> Chart:
     """A panel per pattern and queue depth, a line per number of processes. As Figures 2 and 5 of the DUNE paper, and
     the numbers of Figures 2 to 5 of the Optane report.
     """
-    spots = medians(sets_of(data).get(part, ()))
+    rows = sets_of(data).get(part, [])
+    spots = medians(rows)
     if not spots:
         return Chart(NOTHING)
     most = max(spots, key=lambda spot: spots[spot].requests.median)
-    says = f"{most.tier}: at most {requests_text(spots[most].requests.median)} ({setting_text(most)})"
+    says = f"{rows[0]['tier']}: at most {requests_text(spots[most].requests.median)} ({setting_text(most)})"
     needed = [f"{block_text(block)} {verb}" for patterns, _, verb in KINDS if (block := large_enough(spots, patterns))]
     if len({spot.block_bytes for spot in spots}) > 1:
         says += f"; {percent(NEAR)} of the highest bandwidth takes blocks of {' and '.join(needed)}"
@@ -87,7 +89,7 @@ def lines(data: Data, part: str) -> Chart:
         )
         for spot, one in spots.items()
     ]
-    ways = sorted({access_text(one.engine, one.direct) for one in spots.values()})
+    ways = sorted({access_text(row["engine"], row["direct"]) for row in measured_rows(rows)})
     return Lines(
         says,
         table,

@@ -91,7 +91,7 @@ class FioJob:
         Further options of fio, by name.
     each
         Options of each stream, if they differ; each is then a separate job of fio, reported by itself, and ``streams``
-        is ignored.
+        stays 1.
     """
 
     name: str
@@ -116,7 +116,7 @@ class FioJob:
             "rw": self.pattern,
             "bs": self.block_bytes,
             "size": self.file_bytes,
-            "numjobs": 1 if self.each else self.streams,
+            "numjobs": self.streams,
             "iodepth": self.queue_depth,
             "ioengine": self.way.engine,
             "direct": int(self.way.direct),
@@ -235,9 +235,8 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     Raises
     ------
     ToolError
-        If there is no fio, or it fails, with its own reason, or it does not end.
+        If fio fails, with its own reason, or does not end.
     """
-    require_fio(f"job {job.name}")
     if job.fresh:
         for file in folder.glob(f"{job.files}.*"):
             file.unlink()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from neurotier.core.quantities import counted, rate, seconds, size
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.storage.spread import Spread, measured_rows, spread
 
 
@@ -39,7 +38,7 @@ Line = dict[int, Held]
 """By the number of writers, ascending."""
 
 
-def lines(rows: Sequence[Row]) -> dict[str, Line]:
+def lines(rows: Rows) -> dict[str, Line]:
     """What was measured, by tier and engine, in the order of the table."""
     of_lines = gathered((line_name(row), row) for row in measured_rows(rows))
     return {

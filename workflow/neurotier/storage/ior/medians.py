@@ -5,10 +5,8 @@ Benchmarks at once, each on some of the nodes, may or may not reach as much as o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from neurotier.core.quantities import counted, percent, rate
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.storage.spread import Spread, measured_rows
 
 READ, WRITE = "read", "write"
@@ -26,12 +24,12 @@ Line = dict[int, dict[str, Spread]]
 """What all processes of all nodes reached together, bytes/s, by their number (of either), ascending, then by way."""
 
 
-def reached(rows: Sequence[Row]) -> dict[str, Spread]:
+def reached(rows: Rows) -> dict[str, Spread]:
     """The repetitions of one point, by way."""
     return {way: Spread.of(rows, f"{way}_bytes_per_s") for way in WAYS}
 
 
-def by_processes(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
+def by_processes(rows: Rows) -> dict[str, dict[int, Line]]:
     """What was measured, by tier and pinning in the order of the table, by the processes of each node, and by nodes."""
     alone = [row for row in measured_rows(rows) if row["concurrent"] == 1]
     found: dict[str, dict[int, Line]] = {line_name(row): {} for row in alone}
@@ -41,9 +39,9 @@ def by_processes(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
     return found
 
 
-def lines(rows: Iterable[Row]) -> dict[str, Line]:
+def lines(rows: Rows) -> dict[str, Line]:
     """What was measured of one node, by tier and pinning, and by its processes."""
-    on_one = by_processes(row for row in rows if row["nodes"] == 1)
+    on_one = by_processes([row for row in rows if row["nodes"] == 1])
     return {name: {processes: curve[1] for processes, curve in each.items()} for name, each in on_one.items()}
 
 
@@ -75,7 +73,7 @@ def verdict(name: str, line: Line) -> str:
     return f"{name} {' and '.join(parts)}"
 
 
-def curves(rows: Iterable[Row]) -> dict[str, dict[int, Line]]:
+def curves(rows: Rows) -> dict[str, dict[int, Line]]:
     """What was measured over nodes, by tier and pinning, by the processes of each node, and by the nodes."""
     found = by_processes(rows)
     return {name: each for name, each in found.items() if any(max(curve) > 1 for curve in each.values())}
@@ -120,7 +118,7 @@ def fewer_text(each: dict[int, Line], way: str) -> str:
     )
 
 
-def at_once_text(rows: Sequence[Row]) -> list[str]:
+def at_once_text(rows: Rows) -> list[str]:
     """A sentence on the most benchmarks on the most nodes of each tier, beside the one on all of these nodes."""
     names = ("nodes", "concurrent", "processes")
     groups = gathered(((line_name(row), *(row[name] for name in names)), row) for row in measured_rows(rows))
@@ -137,7 +135,7 @@ def at_once_text(rows: Sequence[Row]) -> list[str]:
     return list(last.values())
 
 
-def late_text(rows: Sequence[Row]) -> list[str]:
+def late_text(rows: Rows) -> list[str]:
     """Whether processes of several nodes began so far apart that the files are too small to tell what nodes reach."""
     shares = [
         max(row[f"{way}_start_spread_s"], row.get("clock_spread_s") or 0.0) / row[f"{way}_span_s"]

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import suppress
 from pathlib import Path
 
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import blaming, read_text
 from neurotier.core.tables import Row
 from neurotier.storage.calls import enter_own_network, reason_of, require_own_network, require_program, run_call
-from neurotier.storage.fio import require_fio
+from neurotier.storage.fio import MIB, require_fio
 from neurotier.storage.ior.points import FILES, IOR, Point
 from neurotier.storage.page_cache import evict
 
@@ -29,7 +28,6 @@ LAUNCHER = "mpirun"
 SUMMARY = "summary.json"
 """Where IOR writes its JSON; a name, not a path, which the JSON would repeat without escaping it."""
 
-MIB = 1 << 20
 ROUNDED_BYTES = 128
 """IOR gives sizes with 4 decimals of a MiB."""
 
@@ -90,8 +88,7 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
         If IOR fails, with its own reason, does not end, or says nothing that can be read.
     """
     where = f"{pattern} (ior, {point.processes} processes) in {folder}"
-    with suppress(FileNotFoundError):
-        (folder / SUMMARY).unlink()
+    (folder / SUMMARY).unlink(missing_ok=True)
     if pattern == "read":
         evict(list(folder.glob(f"{FILES}.*")))
     command = ior_command(point, pattern, direct)

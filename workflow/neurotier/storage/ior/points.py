@@ -15,6 +15,7 @@ from pathlib import Path
 
 from neurotier.core.errors import ToolError
 from neurotier.core.files import Record
+from neurotier.core.parallelism import span_s
 from neurotier.core.settings import IorSettings
 from neurotier.core.tables import gathered
 from neurotier.storage.fio import Access, FioJob, FioResult
@@ -179,8 +180,8 @@ def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0)
         done, spans = workspace.run(replace(job, options=job.options | logs), limit_s), []
         for process, flow in enumerate(done.writes if job.name == "write" else done.reads):
             start_s = first_request_s(Path(folder, f"{job.name}_lat.{process + 1}.log"))
-            times = {"start_s": start_s, "end_s": start_s + flow.runtime_s}
-            spans.append({"node": node, "process": process, **times, "bytes": flow.bytes})
+            span = {"node": node, "process": process, "start_s": start_s, "end_s": start_s + flow.runtime_s}
+            spans.append(span | {"bytes": flow.bytes})
         return done, spans
 
 
@@ -208,13 +209,13 @@ def together(spans: Sequence[Span]) -> float:
     >>> together([{"start_s": 10.0, "end_s": 12.0, "bytes": 600}, {"start_s": 11.0, "end_s": 13.0, "bytes": 600}])
     400.0
     """
-    taken_s = span_s(spans)
-    return sum(span["bytes"] for span in spans) / taken_s if taken_s else 0.0
+    time_s = taken_s(spans)
+    return sum(span["bytes"] for span in spans) / time_s if time_s else 0.0
 
 
-def span_s(spans: Sequence[Span]) -> float:
+def taken_s(spans: Sequence[Span]) -> float:
     """Time from the first start to the last end, s."""
-    return float(max(span["end_s"] for span in spans) - min(span["start_s"] for span in spans))
+    return span_s([(span["start_s"], span["end_s"]) for span in spans])
 
 
 def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
@@ -238,7 +239,7 @@ def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -
     starts = [span["start_s"] for span in spans]
     return {
         f"{pattern}_bytes_per_s": sum(by_nodes(spans, nodes // concurrent)),
-        f"{pattern}_span_s": span_s(spans),
+        f"{pattern}_span_s": taken_s(spans),
         f"{pattern}_bytes": sum(span["bytes"] for span in spans),
         f"{pattern}_nodes_bytes_per_s": sum(own),
         f"{pattern}_node_least_bytes_per_s": min(own),

@@ -15,8 +15,8 @@ from neurotier.core.quantities import counted, percent, size
 from neurotier.core.settings import ProbeSettings, Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, find_mount, tier_named
+from neurotier.storage.fio import MIB
 
-MIB = 1 << 20
 MOST_STREAMS = 96
 """As in the published experiment; more must be requested."""
 

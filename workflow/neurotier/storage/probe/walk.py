@@ -8,7 +8,6 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from neurotier.core.errors import ToolError
@@ -265,7 +264,7 @@ def probe_rows(tier: Tier, samples: Samples) -> Rows:
     return [facts | cells(measurement, results) for measurement, results in in_order]
 
 
-def cells(measurement: Measurement, results: Sequence[Row]) -> Row:
+def cells(measurement: Measurement, results: Rows) -> Row:
     """What was measured, and how."""
     row = {name: getattr(measurement, name) for name in columns("probe") if hasattr(measurement, name)}
     row |= vars(measurement.way) | {"pattern": measurement.name, "repetitions": len(results)}

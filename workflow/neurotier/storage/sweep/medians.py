@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from neurotier.core.quantities import counted, size, three_digits
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Rows, gathered
 from neurotier.storage.spread import Spread, measured_rows
 
 PATTERNS = {
@@ -20,10 +20,8 @@ READING, WRITING = ("read", "randread"), ("write", "randwrite")
 
 
 class Spot(NamedTuple):
-    """A point without its repetitions: one number of processes with one block size."""
+    """A point of one set on one tier without its repetitions: one number of processes with one block size."""
 
-    tier: str
-    set_name: str
     queue_depth: int
     pattern: str
     block_bytes: int
@@ -31,25 +29,17 @@ class Spot(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was measured at a spot: bytes/s and requests/s over the repetitions, and how."""
+    """What was measured at a spot: bytes/s and requests/s over the repetitions."""
 
     bandwidth: Spread
     requests: Spread
-    engine: str
-    direct: bool
 
 
-def medians(rows: Iterable[Row]) -> dict[Spot, Measured]:
-    """The measurements at every spot that has a measured point."""
-    names = ("tier", "set", "queue_depth", "pattern", "block_bytes", "processes")
-    groups = gathered((Spot(*(row[name] for name in names)), row) for row in measured_rows(rows))
+def medians(rows: Rows) -> dict[Spot, Measured]:
+    """The measurements of one set on one tier at every spot that has a measured point."""
+    groups = gathered((Spot(*(row[name] for name in Spot._fields)), row) for row in measured_rows(rows))
     return {
-        spot: Measured(
-            Spread.of(members, "bandwidth_bytes_per_s"),
-            Spread.of(members, "requests_per_s"),
-            members[0]["engine"],
-            members[0]["direct"],
-        )
+        spot: Measured(Spread.of(members, "bandwidth_bytes_per_s"), Spread.of(members, "requests_per_s"))
         for spot, members in sorted(groups.items())
     }
 
