@@ -22,7 +22,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
-from neurotier.storage.workload.walk import LeftOutError, walk
+from neurotier.storage.workload import LeftOutError, walk
 from support import STAND_INS, processes_in, script, wait_for
 from told import told
 from workloads import MIB, TINY_IOR, left
