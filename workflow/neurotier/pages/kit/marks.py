@@ -75,8 +75,8 @@ class Mark(ABC):
     """What is drawn of the rows of a panel."""
 
     @abstractmethod
-    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
-        """Draw it; returns where it ends."""
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
+        """Draw it."""
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
         """What the legend has of it: nothing, where the note says what it is."""
@@ -105,7 +105,7 @@ class Stack(Mark):
 
     kinds: Mapping[str, Kind]
 
-    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the bars."""
         places, ends = [place for place, _ in rows], [0.0] * len(rows)
         for column, kind in self.kinds.items():
@@ -120,7 +120,6 @@ class Stack(Mark):
             ]
             colours = {"facecolor": [row.get("colour", kind.colour) for _, row in rows]}
             draw_bars(axes, [*zip(places, starts, ends, strict=True)], said, **kind.filling | colours)
-        return max(ends)
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
         """The parts that there are, if there are several."""
@@ -144,7 +143,7 @@ class Spans(Mark):
     name: str
     colours: Mapping[str, str]
 
-    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the phases."""
         jobs = gathered(((place, row[self.name], row.get("iteration")), row) for place, row in rows)
         places = [place for place, *_ in jobs]
@@ -159,7 +158,6 @@ class Spans(Mark):
         left = [(end, job[0]) for end, (job, own) in zip(ends, jobs.items(), strict=True) if own[0].get("left")]
         if left:
             axes.plot(*zip(*left, strict=True), **CROSS)
-        return float(max(ends))
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
         """The phases that there are, and the cross."""
@@ -180,13 +178,13 @@ class Line(Mark):
     colour: str = BLACK
     above: float = 0.0
 
-    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the lines."""
-        known = [(place, row) for place, row in rows if row.get(self.low) is not None]
-        ends = [[row[self.low] / unit.scale, row[self.high] / unit.scale] for _, row in known]
-        for (place, _), own in zip(known, ends, strict=True):
-            axes.plot(own, [place - self.above] * 2, color=self.colour, linewidth=1.0, marker="|", markersize=4)
-        return max((high for _, high in ends), default=0.0)
+        look: dict[str, Any] = {"color": self.colour, "linewidth": 1.0, "marker": "|", "markersize": 4}
+        for place, row in rows:
+            if row.get(self.low) is not None:
+                ends = [row[self.low] / unit.scale, row[self.high] / unit.scale]
+                axes.plot(ends, [place - self.above] * 2, **look)
 
 
 @dataclass(frozen=True)
@@ -207,9 +205,8 @@ class Points(Mark):
         look = {"linestyle": "", "marker": self.marker, "markersize": size, "markeredgewidth": edge}
         return look | {"color": self.colour} | fill
 
-    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the points."""
-        reach = 0.0
         for place, own in gathered(rows).items():
             cells = [row.get(self.column) for row in own]
             listed = [value for cell in cells for value in (cell if isinstance(cell, list) else [cell])]
@@ -219,8 +216,6 @@ class Points(Mark):
                 said = ", ".join(unit.words(value * unit.scale) for value in values)
                 named = ", ".join(filter(None, (own[0]["lane"], self.label)))
                 points.set_url(hover(f"{named}: {said}"))
-            reach = max([reach, *values])
-        return reach
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
         """The point, if it is named."""
@@ -236,7 +231,7 @@ class Box(Mark):
     name: str
     seen: str = ""
 
-    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> float:
+    def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the distributions."""
         import numpy as np  # the rules read pages, and draw nothing
 
@@ -245,19 +240,18 @@ class Box(Mark):
             low, lower, median, upper, high = np.percentile(values, (5, 25, 50, 75, 95))
             axes.hlines(place, low, high, GREY, linewidth=1)
             axes.barh(place, upper - lower, 0.6, lower, color=LIGHT_GREY)
-            shown = [number for number, row in enumerate(own) if row.get(self.seen) or len(own) <= READABLE_DOTS]
-            looks = [(40, VERMILION) if own[number].get(self.seen) else (12, BLUE) for number in shown]
+            shown = [item for item in enumerate(own) if item[1].get(self.seen) or len(own) <= READABLE_DOTS]
+            looks = [(40, VERMILION) if row.get(self.seen) else (12, BLUE) for _, row in shown]
             dots = axes.scatter(
-                [values[number] for number in shown],
-                [place + 0.2 * math.sin(2.4 * number) for number in shown],
+                [row[self.column] / unit.scale for _, row in shown],
+                [place + 0.2 * math.sin(2.4 * number) for number, _ in shown],
                 *zip(*looks, strict=True),
                 alpha=0.7,
                 linewidths=0,
             )
-            said = [f"{own[number][self.name]}: {unit.words(own[number][self.column])}" for number in shown]
-            dots.set_urls([*map(hover, said)] * 2)  # as of bars
+            said = [hover(f"{row[self.name]}: {unit.words(row[self.column])}") for _, row in shown]
+            dots.set_urls(said * 2)  # as of bars
             axes.plot([median], [place], "D", markersize=5, color=BLUE, markeredgecolor=BLACK)
-        return 0.0
 
 
 @dataclass(frozen=True)
@@ -297,16 +291,19 @@ class Lanes(Chart):
         grid = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
         if handles:
             draw_legend(grid.pop(0), handles)
-        ends = [self.draw_panel(axes, own) for axes, own in zip(grid, panels, strict=True)]
+        for axes, own in zip(grid, panels, strict=True):
+            self.draw_panel(axes, own)
+        ends = [axes.dataLim.x1 for axes in grid]
         for axes, end in zip(grid, ends, strict=True):
-            if end and not self.logarithmic and self.marked is None:
+            if end > 0 and not self.logarithmic and not isinstance(self.marks[0], Box):
                 axes.set_xlim(0, 1.02 * (max(ends) if self.shared else end))
         return figure
 
-    def draw_panel(self, axes: plot.Axes, rows: Placed) -> float:
-        """One panel; where its marks end."""
+    def draw_panel(self, axes: plot.Axes, rows: Placed) -> None:
+        """One panel and its axes."""
         unit = UNITS[self.unit]
-        reach = max(mark.draw(axes, rows, unit) for mark in self.marks)
+        for mark in self.marks:
+            mark.draw(axes, rows, unit)
         if self.marked is not None:
             axes.axvline(self.marked, color=GREY, linewidth=1)
         lanes = dict(reversed(rows))
@@ -331,7 +328,6 @@ class Lanes(Chart):
             axes.set_xscale("log")
             label_powers(axes.xaxis)
         axes.xaxis.set_major_formatter("{x:,.10g}")
-        return reach
 
 
 def with_places(rows: Sequence[Row]) -> list[tuple[int, Row]]:
