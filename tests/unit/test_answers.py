@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,14 +12,15 @@ import yaml
 from neurotier.core.tables import Row
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT, LABELS
-from neurotier.pages.kit.causes import sum_causes
-from neurotier.pages.kit.chart import CAUSE_COLOURS
+from neurotier.pages.kit.causes import CAUSES, sum_causes
 from neurotier.pages.report.answers import run_answers
-from neurotier.pages.report.data import participant_jobs
+from neurotier.pages.report.data import ReportData, participant_jobs
 from report_data import RUN, phase_row, sampled, without_account
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
-KINDS = {"disk": "block", "nfs": "network", "memory": "tmpfs"}
+TIERS = {
+    name: SimpleNamespace(kind=kind) for name, kind in (("disk", "block"), ("nfs", "network"), ("memory", "tmpfs"))
+}
 
 
 def spent(phase: str, participant: str = "sub-1", tier: str = "disk", **causes: float) -> Row:
@@ -41,7 +43,7 @@ def staged(source: str, target: str, participant: str = "sub-1") -> list[Row]:
 
 
 def texts(rows: list[Row], traffic: Sequence[Row] = ()) -> list[str]:
-    return run_answers(rows, traffic, KINDS)
+    return run_answers(ReportData({"profile": rows, "traffic": list(traffic)}, SimpleNamespace(tiers=TIERS)))
 
 
 @pytest.mark.parametrize("case", yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text()))
@@ -105,4 +107,4 @@ def test_causes_make_the_wall_time() -> None:
     causes = sum_causes(rows)
     assert sum(causes[cause] for cause in LABELS) == pytest.approx(causes["wall_s"]) == pytest.approx(8.5)
     assert causes["residual_s"] == pytest.approx(4.5), "4 of them in a phase without an account"
-    assert len(set(CAUSE_COLOURS.values())) == len(LABELS)
+    assert len({kind.colour for kind in CAUSES.values()}) == len(LABELS)

@@ -67,11 +67,6 @@ class Replayed(Tables):
     claims: Sequence[Row] = ()
 
     @property
-    def drawn(self) -> Rows:
-        """The conditions that are in figures of the paper."""
-        return [row for row in self.conditions if not row["variant"]]
-
-    @property
     def bids_app(self) -> Comparison:
         """The runs of the BIDS App example."""
         return Comparison(**vars(self.replay.bids_app))
@@ -97,7 +92,7 @@ def replayed(replay: Replay, predictions: Sequence[Row] = (), **tables: Any) -> 
     runs = own_columns.run_rows(run_rows(replay), phase_rows(replay))
     logs = {name_of(replay, run.path): run for run in replay.runs}
     conditions = []
-    for row in condition_rows(runs, predictions_by_condition(runs, (), predictions), "mean"):
+    for row in condition_rows(runs, predictions_by_condition((), predictions), "mean"):
         equation_s = row["equation_one_s"] or replay.equation_one_s(IncrementCondition.of(row))
         error = {"equation_one_s": equation_s, "equation_one_ratio": ratio(equation_s, row["makespan_s"])}
         conditions.append(row | error)
@@ -206,7 +201,9 @@ def gantt(data: Replayed, part: str) -> Chart:
     """The phases of every block, with 25 processes on the 40 µm image as Figure 2 of the paper, with 96 as Figure 4;
     grey lines: between two phases of a block.
     """
-    parts = gathered((f"{IncrementCondition.of(row).resolution_um}um_{row['parallelism']}", row) for row in data.drawn)
+    parts = gathered(
+        (f"{IncrementCondition.of(row).resolution_um}um_{row['parallelism']}", row) for row in data.published
+    )
     return gantt_chart(data, parts.get(part, []))
 
 
@@ -318,7 +315,7 @@ def conditions(data: Replayed) -> Section:
         that was not written was read and incremented, and its task never ended: as published, it counts in the phases
         and not in the makespan."""
     rows = []
-    for row in data.drawn:
+    for row in data.published:
         one = IncrementCondition.of(row)
         runs = data.replay.conditions[one]
         each = " · ".join(f"{run.makespan_s:,.2f}" for run in runs)

@@ -33,8 +33,6 @@ from neurotier.pages.bigbrain.tables import (
     factors_text,
     in_panels,
     name_of,
-    own,
-    published,
     range_text,
 )
 from neurotier.pages.kit.chart import (
@@ -83,7 +81,7 @@ def bigbrain_makespans(data: Tables) -> Chart:
     """Every valid repetition, the median, and what Eq. (1) and the fluid model predict. As the published Figures 1a, 3a
     and 5a to 8a.
     """
-    known = own(data.conditions) or published(data.conditions)
+    known = data.own or data.published
     if not known:
         return Chart(NO_RUN)
     images = gathered((row["blocks"], row) for row in known).values()
@@ -116,7 +114,7 @@ def bigbrain_makespans(data: Tables) -> Chart:
         f" axes are logarithmic, and each has a range of its own. Right: {data.middle}, and how many times that Eq. (1)"
         " says. Factors above: geometric means."
     )
-    if published(data.conditions):
+    if data.published:
         note += (
             " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with"
             " Table I; the fluid model measured from the logs of other conditions."
@@ -128,12 +126,12 @@ def bigbrain_makespans(data: Tables) -> Chart:
 
 def bigbrain_phases(data: Tables) -> Chart:
     """Time that all blocks together spent in each phase. As the published Figures 1b, 3b and 5b to 8b."""
-    known = own(data.conditions) or published(data.conditions)
+    known = data.own or data.published
     if not known:
         return Chart(NO_RUN)
     longest = Counter(max(SUMS, key=lambda name: row[name] or 0.0).removesuffix("_s") for row in known)
     (first, count), *others = longest.most_common()
-    among = "condition" if own(data.conditions) else "published condition"
+    among = "condition" if data.own else "published condition"
     longest_of = f"The longest phase is {PHASES[first][0]} in {count:,} of {counted(len(known), among)}"
     says = ", ".join([longest_of, *(f"{PHASES[name][0]} in {times:,}" for name, times in others)])
     known = in_panels(data.conditions)
@@ -149,9 +147,9 @@ def bigbrain_phases(data: Tables) -> Chart:
         " axes. Right: the mean number of blocks in a phase at once. In the pairing 'published', reading is within"
         " incrementing (GNU parallel, Snakemake) or in no phase (Spark)."
     )
-    if published(data.conditions):
+    if data.published:
         note += " Published runs are of that pairing; the start of their processes is not known."
-    if any(row["engine"] == SPARK for row in published(data.conditions)):
+    if any(row["engine"] == SPARK for row in data.published):
         note += " Spark as published: 'load header' turns bytes into images; only writing compares with GNU Parallel's."
     if any(row["incomplete_blocks"] for row in known):
         note += (
@@ -169,7 +167,7 @@ def middle_of(runs: Sequence[Row]) -> Row:
 
 def bigbrain_gantts(data: Tables) -> Chart:
     """The phases of every block, a small chart for each condition. As the published Figures 2 and 4."""
-    return gantt_chart(data, own(data.conditions))
+    return gantt_chart(data, data.own)
 
 
 def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:

@@ -17,8 +17,6 @@ from neurotier.pages.bigbrain.tables import (
     conditions_section,
     factors_text,
     name_of,
-    own,
-    published,
     read_tables,
 )
 from neurotier.pages.kit.contrasts import Contrast, contrasts
@@ -38,7 +36,7 @@ MUCH = 0.5
 
 def verdicts(data: Tables) -> list[Verdict]:
     """Which condition was fastest, what tier, engine and parallelism are worth, and how far predictions are off."""
-    known, runs, others = own(data.conditions), data.own_runs, factors_text(published(data.conditions))
+    known, runs, others = data.own, data.own_runs, factors_text(data.published)
     factors = factors_text(known)
     invalid = sum(not is_compared(run) for run in runs)
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2

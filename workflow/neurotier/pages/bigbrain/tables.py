@@ -33,8 +33,8 @@ FLUIDS = (FLUID, MEASURED)
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
 CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing", "variant")
 
-Predictions = Mapping[IncrementCondition, Mapping[str, Row]]
-"""Predictions for a condition, by member of the model."""
+Predictions = Mapping[IncrementCondition | tuple[str, str, int], Mapping[str, Row]]
+"""Predictions for a published condition, or for one's own by engine, tier and parallelism, by member of the model."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,17 @@ class Tables:
     @property
     def own_runs(self) -> Rows:
         """Runs of this machine, including invalid ones."""
-        return own(self.runs)
+        return [run for run in self.runs if run["origin"] != ORIGIN]
+
+    @property
+    def own(self) -> Rows:
+        """Conditions measured by this machine, not by the paper."""
+        return [row for row in self.conditions if row["origin"] != ORIGIN]
+
+    @property
+    def published(self) -> Rows:
+        """Conditions of the paper's figures."""
+        return [row for row in self.conditions if row["origin"] == ORIGIN and not row["variant"]]
 
 
 def run_key(row: Row) -> tuple[object, ...]:
@@ -91,7 +101,7 @@ def read_tables(places: Places, settings: Settings) -> Tables:
             read(f"published_{name}", places.published) for name in ("runs", "phases", "predictions")
         )
         runs += own_columns.run_rows([run for run in published_runs if run["variant"] is None], phases)
-    conditions = condition_rows(runs, predictions_by_condition(runs, read("bigbrain_predictions"), said))
+    conditions = condition_rows(runs, predictions_by_condition(read("bigbrain_predictions"), said))
     return Tables(conditions, runs, lambda run: by_run.get(run_key(run), []), read("bigbrain_spark"))
 
 
@@ -102,22 +112,14 @@ def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, Rows]:
     return {one: found[one] for one in ordered}
 
 
-def predictions_by_condition(runs: Iterable[Row], own: Iterable[Row], published: Iterable[Row]) -> Predictions:
-    """Predictions of the conditions of some runs.
-
-    Parameters
-    ----------
-    runs
-        Runs of all origins.
-    own, published
-        Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv``.
-    """
-    by_name = gathered(((row["engine"], row["tier"], row["parallelism"]), row) for row in own)
-    found = gathered((condition_of(row), row) for row in published)
-    for one in by_condition(runs):
-        if not one.is_published:
-            found[one] = by_name.get((one.engine, one.tier, one.parallelism), [])
-    return {one: {row["member"]: row for row in rows} for one, rows in found.items()}
+def predictions_by_condition(own: Iterable[Row], published: Iterable[Row]) -> Predictions:
+    """Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv`` by what they predict."""
+    found: dict[IncrementCondition | tuple[str, str, int], dict[str, Row]] = {}
+    for row in own:
+        found.setdefault((row["engine"], row["tier"], row["parallelism"]), {})[row["member"]] = row
+    for row in published:
+        found.setdefault(condition_of(row), {})[row["member"]] = row
+    return found
 
 
 def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = "median") -> Rows:
@@ -140,7 +142,8 @@ def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = 
         row |= {f"makespan_{end}_s": getattr(spreads["makespan_s"], end) for end in ("low", "high")}
         row["cache"] = ", ".join(sorted({run["cache"] for run in valid if run["cache"]}))
         row["incomplete_blocks"] = max(run["incomplete_blocks"] for run in valid)
-        rows.append(row | predicted(predictions.get(one, {}), row["makespan_s"]))
+        key = one if one.is_published else (one.engine, one.tier, one.parallelism)
+        rows.append(row | predicted(predictions.get(key, {}), row["makespan_s"]))
     return rows
 
 
@@ -173,16 +176,6 @@ def cells(row: Row) -> Row:
 NO_RUN = "No run of the incrementation is valid"
 ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 """The paper's names of the engines."""
-
-
-def own(rows: Iterable[Row]) -> Rows:
-    """Conditions, or runs, measured by this machine, not by the paper."""
-    return [row for row in rows if row["origin"] != ORIGIN]
-
-
-def published(rows: Iterable[Row]) -> Rows:
-    """Conditions of the paper's figures."""
-    return [row for row in rows if row["origin"] == ORIGIN and not row["variant"]]
 
 
 def name_of(row: Row) -> str:

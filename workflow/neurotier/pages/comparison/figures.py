@@ -12,13 +12,11 @@ from typing import Any
 
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.tables import Row, gathered
-from neurotier.meter.usage import LABELS
 from neurotier.pages.comparison.statistics import Comparison, families, inputs_text, run_key, sum_of
 from neurotier.pages.comparison.verdict import causes_of, judge
-from neurotier.pages.kit.causes import CPU, PAPER_IO, UNEXPLAINED
+from neurotier.pages.kit.causes import CAUSES, CPU, PAPER_IO
 from neurotier.pages.kit.chart import (
     BLUE,
-    CAUSE_COLOURS,
     ORANGE,
     PHASE_COLOURS,
     SKY,
@@ -36,8 +34,6 @@ WHOLE = "whole"
 MOST_PAIRS = 60
 """If there are more pairs of placements, only this many are drawn."""
 
-CAUSES = {cause: Kind(label, CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause, label in LABELS.items()}
-CAUSES |= {"cpu_s": Kind("CPU time", BLUE), "io_s": Kind(PAPER_IO, ORANGE)}
 PHASES = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
 WAYS = {"read": Kind("read", SKY), "written": Kind("written", VERMILION)}
 
@@ -137,7 +133,7 @@ def wall_time(data: Comparison) -> Chart:
     return sums(
         shares_text(bars, "On a CPU", *CPU, "cpu_s"),
         bars,
-        CAUSES,
+        CAUSES | {"cpu_s": Kind("CPU time", BLUE), "io_s": Kind(PAPER_IO, ORANGE)},
         "The medians of the parts need not add up to that of the whole. System: copying from and to page cache, tmpfs"
         " and persistent memory is part of it. Asleep: network, locks or timers. I/O as the paper counts it contains"
         " waiting for a core; where CPU time exceeds wall time (several cores at once), it is below 0, and not drawn.",

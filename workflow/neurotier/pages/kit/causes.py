@@ -7,10 +7,19 @@ from collections.abc import Iterable
 from neurotier.core.quantities import share_of
 from neurotier.core.tables import Row
 from neurotier.meter.usage import ACCOUNT, LABELS
+from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from neurotier.pages.kit.marks import Kind
 
 CPU = ("account_user_s", "account_system_s")
 RUN_QUEUE, BLOCK_IO, MEMORY_STALL, OTHER = ACCOUNT[2:]
 UNEXPLAINED = "residual_s"
+COLOURS = (BLUE, SKY, YELLOW, ORANGE, VERMILION, PURPLE, LIGHT_GREY)
+CAUSES = {
+    cause: Kind(label, colour, cause == UNEXPLAINED)
+    for (cause, label), colour in zip(LABELS.items(), COLOURS, strict=True)
+}
+"""How bars show the causes."""
+
 PAPER_IO = "I/O as the paper counts it (wall - CPU)"
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"

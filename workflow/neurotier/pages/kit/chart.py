@@ -31,15 +31,6 @@ PHASE_COLOURS = {
     "stage_out": VERMILION,
     "whole": BLUE,
 }
-CAUSE_COLOURS = {
-    "account_user_s": BLUE,
-    "account_system_s": SKY,
-    "account_run_queue_s": YELLOW,
-    "account_block_io_s": ORANGE,
-    "account_memory_stall_s": VERMILION,
-    "account_other_s": PURPLE,
-    "residual_s": LIGHT_GREY,
-}
 
 
 class Unit(NamedTuple):

@@ -18,6 +18,8 @@ from textwrap import dedent
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from neurotier.core.files import write_text
 from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
@@ -88,14 +90,14 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """What a page is made from: its tables by name, the settings, and the places of the run."""
+    """What a page is made from: its tables by name, of which one that is not there has no rows; settings; and places."""
 
     tables: Mapping[str, Rows]
     settings: Any
     places: Any = None
 
     def __getitem__(self, name: str) -> Rows:
-        return self.tables[name]
+        return self.tables.get(name, [])
 
 
 @dataclass(frozen=True)
@@ -345,16 +347,12 @@ def link(path: Path, folder: Path) -> str:
 
 def linked(path: Path, folder: Path, text: str) -> str:
     """A text as a link to a file or folder, if that exists."""
-    from markupsafe import Markup
-
     to = link(path, folder)
     return Markup('<a href="{}">{}</a>').format(to, text) if to else text
 
 
 def files_text(files: Iterable[Path], folder: Path) -> str:
     """A sentence with links to files, and one on how they came about."""
-    from markupsafe import Markup
-
     links = Markup(", ").join(linked(file, folder, file.name) for file in files)
     how = linked(ROOT / "workflow" / "measures.md", folder, "workflow/measures.md")
     return Markup("All numbers are in {}. How they are measured: {} of neurotier.").format(links, how)

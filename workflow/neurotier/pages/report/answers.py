@@ -19,11 +19,11 @@ makespan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from neurotier.core.parallelism import MOVING_PHASES
 from neurotier.core.quantities import percent
-from neurotier.core.tables import Row, Rows
+from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import (
     BLOCK_IO,
@@ -39,32 +39,23 @@ from neurotier.pages.kit.causes import (
     sum_causes,
     why_no_account,
 )
-from neurotier.pages.report.data import accounted, participant_jobs, phases_of
+from neurotier.pages.report.data import ReportData, accounted, phases_of
 
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
 
-Kinds = Mapping[str, str]
-"""Kind (``tmpfs``, ``fsdax``, ``block``, ``network``) of each tier by its name."""
 
+def run_answers(data: ReportData) -> list[str]:
+    """What there is to say about all participant jobs taken together, in sentences without a full stop.
 
-def run_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
-    """What there is to say about some participant jobs taken together, in sentences without a full stop.
-
-    Parameters
-    ----------
-    rows
-        Rows of ``profile.tsv``.
-    flows
-        Rows of ``traffic.tsv``.
-    kinds
-        Kinds of the tiers; of a tier that is not among them, nothing is said that depends on its kind.
+    Of a tier that the settings do not have, nothing is said that depends on its kind.
     """
+    rows = data["profile"]
     if sum(row["wall_s"] for row in rows) <= 0:
         return ["No time was measured"]
-    known = phases_of(accounted(participant_jobs(rows)))
-    timed = time_answers(known, flows, kinds) if sum(row["wall_s"] for row in known) > 0 else cpu_alone(rows)
-    return timed + cache_answers(rows, flows, kinds)
+    known = phases_of(accounted(data.jobs))
+    timed = time_answers(data, known) if sum(row["wall_s"] for row in known) > 0 else cpu_alone(rows)
+    return timed + cache_answers(data)
 
 
 def cpu_alone(rows: Sequence[Row]) -> list[str]:
@@ -76,7 +67,7 @@ def cpu_alone(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def saved_at_most_s(row: Row, kinds: Kinds) -> float:
+def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
     """Upper bound of what a faster tier saves of one phase, s; its definition heads this module.
 
     >>> from collections import defaultdict
@@ -96,17 +87,17 @@ def saved_at_most_s(row: Row, kinds: Kinds) -> float:
     return float((row[BLOCK_IO] or 0.0) + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
 
 
-def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
+def time_answers(data: ReportData, rows: Sequence[Row]) -> list[str]:
     """What a faster tier saves at most, and what was waited for, where notable; of rows with an account."""
-    saved_s = sum(saved_at_most_s(row, kinds) for row in rows)
+    saved_s = sum(saved_at_most_s(row, data.tier_kinds) for row in rows)
     causes, computing = sum_causes(rows), sum_causes(row for row in rows if row["phase"] not in MOVING_PHASES)
     computing_share = sum(computing[cause] for cause in CPU) / causes["wall_s"]
     bound = f"a faster tier saves at most {about(rows)}{percent(min(1.0, saved_s / causes['wall_s']))}"
     more = {
-        BLOCK_IO: where(rows, BLOCK_IO, flows, kinds),
+        BLOCK_IO: where(data, rows, BLOCK_IO),
         RUN_QUEUE: "; more processes ran here than there are cores",
         MEMORY_STALL: "; start fewer participants at once",
-        OTHER: f"{where(rows, OTHER, flows, kinds)}; network, locks or timers",
+        OTHER: f"{where(data, rows, OTHER)}; network, locks or timers",
         UNEXPLAINED: "",
     }
     if any(row["account"] and row[BLOCK_IO] is None and row[OTHER] is None for row in rows):
@@ -121,22 +112,24 @@ def time_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> lis
     ]
 
 
-def cache_answers(rows: Sequence[Row], flows: Sequence[Row], kinds: Kinds) -> list[str]:
+def cache_answers(data: ReportData) -> list[str]:
     """Whether inputs and container image were in the page cache before, for tiers that it stands before."""
     said = []
     for phase, what in (("stage_in", "input data"), ("container_start", "container image")):
         known = [
-            row for row in of_phase(rows, phase) if row["input_bytes"] and row["input_resident_before"] is not None
+            row
+            for row in data["profile"]
+            if row["phase"] == phase and row["input_bytes"] and row["input_resident_before"] is not None
         ]
-        tiers = {flow["tier"] for flow in flows if flow["phase"] == phase and flow["read_bytes"] is not None}
-        if known and len(tiers) == 1 and kinds.get(tier := tiers.pop()) in ("block", "network"):
+        tiers = {flow["tier"] for flow in data["traffic"] if flow["phase"] == phase and flow["read_bytes"] is not None}
+        if known and len(tiers) == 1 and data.tier_kinds.get(tier := tiers.pop()) in ("block", "network"):
             cached = sum(row["input_bytes"] * row["input_resident_before"] for row in known)
             share = percent(cached / sum(row["input_bytes"] for row in known))
             said.append(f"{share} of the {what} was in the page cache; a cold start reads all of it from tier {tier}")
     return said
 
 
-def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -> str:
+def where(data: ReportData, rows: Sequence[Row], cause: str) -> str:
     """The phase that has most of a cause, and its tiers as far as they are known; nothing if no phase has most.
 
     Waiting for storage is not laid to a tier in memory, and sleep to none but network tiers.
@@ -147,15 +140,10 @@ def where(rows: Sequence[Row], cause: str, flows: Sequence[Row], kinds: Kinds) -
     phase, most_s = spent_s.most_common(1)[0]
     if len(spent_s) < 2 or most_s <= MOST_SHARE * spent_s.total():
         return ""
-    tiers = {flow["tier"] for flow in flows if flow["phase"] == phase}
+    tiers, kinds = {flow["tier"] for flow in data["traffic"] if flow["phase"] == phase}, data.tier_kinds
     if phase not in MOVING_PHASES:
-        tiers |= {row["work_tier"] for row in of_phase(rows, phase)}
+        tiers |= {row["work_tier"] for row in rows if row["phase"] == phase}
     waited = {
         tier for tier in tiers if kinds.get(tier) == "network" or (cause == BLOCK_IO and kinds.get(tier) != "tmpfs")
     }
     return f", most of it in {phase}" + (f" on tier {' or '.join(sorted(waited))}" if waited else "")
-
-
-def of_phase(rows: Iterable[Row], phase: str) -> Rows:
-    """The rows of one phase."""
-    return [row for row in rows if row["phase"] == phase]

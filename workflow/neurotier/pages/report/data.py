@@ -80,9 +80,6 @@ class ReportData(Data):
     failures: Sequence[Record] = ()
     missing: Sequence[str] = ()
 
-    def __getitem__(self, name: str) -> Rows:
-        return self.tables.get(name, [])
-
     @property
     def last_run(self) -> Row | None:
         """Row of the last run that finished participant jobs; of the last, if none did."""

@@ -18,10 +18,9 @@ from neurotier.core.quantities import (
     three_digits,
 )
 from neurotier.core.tables import Row, Rows, gathered
-from neurotier.meter.usage import LABELS
-from neurotier.pages.kit.causes import MEMORY_STALL, UNEXPLAINED, Causes, about, ranked, sum_causes, why_no_account
-from neurotier.pages.kit.chart import CAUSE_COLOURS, PHASE_COLOURS, Chart
-from neurotier.pages.kit.marks import READABLE_LANES, Box, Kind, Lanes, Spans, Stack, in_lanes
+from neurotier.pages.kit.causes import CAUSES, MEMORY_STALL, Causes, about, ranked, sum_causes, why_no_account
+from neurotier.pages.kit.chart import PHASE_COLOURS, Chart
+from neurotier.pages.kit.marks import READABLE_LANES, Box, Lanes, Spans, Stack, in_lanes
 from neurotier.pages.report.cluster import by_node, nodes_line
 from neurotier.pages.report.data import ReportData, accounted, doubts, phases_of
 
@@ -55,7 +54,7 @@ def account(data: ReportData) -> Chart:
         for phase in phases:
             table[-1] |= {f"{phase}_{name}": value for name, value in sum_causes(phases_of([job], phase)).items()}
     memory = whole[MEMORY_STALL] or not any(row[MEMORY_STALL] is None for row in rows if row["account"])
-    shown = [cause for cause in LABELS if cause != MEMORY_STALL or memory]
+    shown = {cause: kind for cause, kind in CAUSES.items() if cause != MEMORY_STALL or memory}
     panel = f"{counted(len(table), 'participant')}, slowest on top; at the right: wall time"
     lanes: Rows = [{"panel": panel, "lane": row["participant"]} | row for row in table]
     many = [(len(table) - 1) * quarter // 4 for quarter in range(5)]
@@ -70,7 +69,7 @@ def account(data: ReportData) -> Chart:
         account_says(known, whole),
         table,
         account_note(data, known),
-        (Stack({cause: Kind(LABELS[cause], CAUSE_COLOURS[cause], cause == UNEXPLAINED) for cause in shown}),),
+        (Stack(shown),),
         "Time",
         lanes=lanes,
     )

@@ -207,7 +207,7 @@ def volumes(data: ReportData) -> list[Section]:
 
 def answers(data: ReportData) -> list[Section]:
     """Where the time went, in sentences; and bytes and files per tier."""
-    found = run_answers(data["profile"], data["traffic"], data.tier_kinds) if data["profile"] else []
+    found = run_answers(data) if data["profile"] else []
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     in_order = sorted(data["traffic"], key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
     flows = []
