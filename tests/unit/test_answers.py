@@ -18,9 +18,8 @@ from neurotier.pages.report.data import ReportData, participant_jobs
 from report_data import RUN, phase_row, sampled, without_account
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
-TIERS = {
-    name: SimpleNamespace(kind=kind) for name, kind in (("disk", "block"), ("nfs", "network"), ("memory", "tmpfs"))
-}
+KINDS = {"disk": "block", "nfs": "network", "memory": "tmpfs"}
+SETTINGS = SimpleNamespace(tiers={name: SimpleNamespace(kind=kind) for name, kind in KINDS.items()})
 
 
 def spent(phase: str, participant: str = "sub-1", tier: str = "disk", **causes: float) -> Row:
@@ -43,7 +42,7 @@ def staged(source: str, target: str, participant: str = "sub-1") -> list[Row]:
 
 
 def texts(rows: list[Row], traffic: Sequence[Row] = ()) -> list[str]:
-    return run_answers(ReportData({"profile": rows, "traffic": list(traffic)}, SimpleNamespace(tiers=TIERS)))
+    return run_answers(ReportData({"profile": rows, "traffic": list(traffic)}, SETTINGS))
 
 
 @pytest.mark.parametrize("case", yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text()))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from comparison_rows import Rows, compared, job_rows, published, repeated, run_row
 from neurotier.pages.comparison import PAGE
-from neurotier.pages.comparison.figures import makespan, wall_time
+from neurotier.pages.comparison.page import makespan, wall_time
 from neurotier.pages.comparison.statistics import Comparison
 from neurotier.pages.comparison.verdict import counts_text, judge
 from neurotier.pages.kit.findings import MEANINGS

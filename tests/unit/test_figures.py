@@ -17,7 +17,7 @@ from neurotier.pages.kit.chart import Chart, house_style, hover
 from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
-from neurotier.pages.report.verdict import time_line
+from neurotier.pages.report.page import time_line
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 
 

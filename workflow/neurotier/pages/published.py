@@ -14,7 +14,7 @@ from neurotier.core.quantities import counted, number, three_digits
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, Rows, gathered, read_table
 from neurotier.model.prediction import MEASURED, PAPER
-from neurotier.pages.bigbrain.figures import MEMBERS, bigbrain_makespans, bigbrain_phases, gantt_chart
+from neurotier.pages.bigbrain.page import MEMBERS, bigbrain_makespans, bigbrain_phases, gantt_chart
 from neurotier.pages.bigbrain.tables import (
     Tables,
     condition_rows,
@@ -24,7 +24,7 @@ from neurotier.pages.bigbrain.tables import (
     published_name,
     ratio,
 )
-from neurotier.pages.comparison import figures as comparison
+from neurotier.pages.comparison.page import makespan, wall_time
 from neurotier.pages.comparison.statistics import Comparison
 from neurotier.pages.kit.chart import SKY, VERMILION, Chart
 from neurotier.pages.kit.findings import between
@@ -201,20 +201,18 @@ def gantt(data: Replayed, part: str) -> Chart:
     """The phases of every block, with 25 processes on the 40 µm image as Figure 2 of the paper, with 96 as Figure 4;
     grey lines: between two phases of a block.
     """
-    parts = gathered(
-        (f"{IncrementCondition.of(row).resolution_um}um_{row['parallelism']}", row) for row in data.published
-    )
-    return gantt_chart(data, parts.get(part, []))
+    found = ((IncrementCondition.of(row).resolution_um, row) for row in data.published)
+    return gantt_chart(data, [row for um, row in found if f"{um}um_{row['parallelism']}" == part])
 
 
 def bids_makespan(data: Replayed) -> Chart:
     """A bar per condition (median), a dot per repetition."""
-    return comparison.makespan(data.bids_app)
+    return makespan(data.bids_app)
 
 
 def bids_cpu_io(data: Replayed) -> Chart:
     """Sums over all tasks of a run, medians over repetitions."""
-    return comparison.wall_time(data.bids_app)
+    return wall_time(data.bids_app)
 
 
 def under(data: Replayed) -> str:

@@ -1,28 +1,223 @@
-"""The page of the incrementation: which engine on which tier was fastest and why, compared with the published runs."""
+"""The page of the incrementation: which engine on which tier was fastest and why, compared with the published runs.
+
+The page of the published experiment has some of its figures, too, with its own sentences.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.bigbrain.tabulation import outputs_text
-from neurotier.bigbrain.tasks import SPARK
+from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
+from neurotier.bigbrain.tabulation import TICK_S, outputs_text
+from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, STREAMING, WRITE
 from neurotier.core.quantities import counted, percent, seconds, three_digits
 from neurotier.core.tables import Row, Rows, columns, gathered
-from neurotier.pages.bigbrain.figures import bigbrain_gantts, bigbrain_makespans, bigbrain_phases
+from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.bigbrain.tables import (
     NO_RUN,
     SUMS,
     Tables,
+    cells,
     conditions_section,
     factors_text,
+    in_panels,
     name_of,
+    range_text,
     read_tables,
 )
+from neurotier.pages.kit.chart import BLUE, GREEN, GREY, PURPLE, SKY, VERMILION, YELLOW, Chart
 from neurotier.pages.kit.contrasts import Contrast, contrasts
-from neurotier.pages.kit.findings import at_once, words
+from neurotier.pages.kit.findings import at_once, between, words
+from neurotier.pages.kit.marks import Lanes, Line, Mark, Points, Spans, in_lanes
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import is_compared
+
+
+class Look(NamedTuple):
+    """How something is named and marked."""
+
+    label: str
+    marker: str
+    colour: str
+
+
+MEMBERS = {
+    PAPER: Look("Eq. (1)", "D", VERMILION),
+    FLUID: Look("fluid", "s", BLUE),
+    MEASURED: Look("fluid, measured", "s", BLUE),
+}
+"""Members of the model, in the order in which they are named."""
+
+PREDICTED = {PAPER: ("equation_one_s",) * 3, FLUID: ("fluid_s", "fluid_low_s", "fluid_high_s")}
+"""Columns of a condition with a prediction, and the ends of its interval, s."""
+
+PHASES = {
+    START_UP: ("start of processes", GREY),
+    HEADER: ("load header", PURPLE),
+    READ: ("read", SKY),
+    INCREMENT: ("increment", GREEN),
+    WRITE: ("write", VERMILION),
+    DELAY: ("pause", YELLOW),
+}
+
+
+def bigbrain_makespans(data: Tables) -> Chart:
+    """Every valid repetition, the median, and what Eq. (1) and the fluid model predict. As the published Figures 1a, 3a
+    and 5a to 8a.
+    """
+    known = data.own or data.published
+    if not known:
+        return Chart(NO_RUN)
+    images = gathered((row["blocks"], row) for row in known).values()
+    says = "; ".join(filter(None, [*map(range_text, images), factors_text(known)]))
+    table, lanes = Rows(), []
+    for row in in_panels(data.conditions):
+        for run in row["repetitions"]:
+            times = {"makespan_s": run["makespan_s"], "low_s": None, "high_s": None}
+            table.append(cells(row) | {"kind": "measured", "of": f"repetition {run['repetition']}"} | times)
+        for member, ends in PREDICTED.items():
+            if row[ends[0]]:
+                ends_s = (row[ends[0]] if row[name] is None else row[name] for name in ends)
+                of = PAPER if member == PAPER else row["fluid_member"]
+                times = dict(zip(("makespan_s", "low_s", "high_s"), ends_s, strict=True))
+                table.append(cells(row) | {"kind": "predicted", "of": of} | times)
+        lane = row | {"each_s": [run["makespan_s"] for run in row["repetitions"]], "text": seconds(row["makespan_s"])}
+        if row["equation_one_ratio"]:
+            lane["text"] += f"; Eq. (1) {three_digits(row['equation_one_ratio'])} x"
+        lanes.append(lane)
+    marks: list[Mark] = [
+        Points("makespan_s", data.middle, "|", above=0.15),
+        Points("each_s", "repetition", above=0.15),
+    ]
+    for member, (column, low, high) in PREDICTED.items():
+        label, marker, colour = MEMBERS[member]
+        marks.append(Line(low, high, colour, above=-0.27))
+        marks.append(Points(column, label, marker, colour, above=-0.27))
+    note = (
+        f"Bar: {data.middle} over valid repetitions; circle: a repetition; line through a prediction: its interval;"
+        f" axes are logarithmic, and each has a range of its own. Right: {data.middle}, and how many times that Eq. (1)"
+        " says. Factors above: geometric means."
+    )
+    if data.published:
+        note += (
+            " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with"
+            " Table I; the fluid model measured from the logs of other conditions."
+        )
+    if any(lane["incomplete_blocks"] for lane in lanes):
+        note += " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
+    return Lanes(says, table, note, marks=marks, x="Makespan", lanes=lanes, logarithmic=True)
+
+
+def bigbrain_phases(data: Tables) -> Chart:
+    """Time that all blocks together spent in each phase. As the published Figures 1b, 3b and 5b to 8b."""
+    known = data.own or data.published
+    if not known:
+        return Chart(NO_RUN)
+    longest = Counter(max(SUMS, key=lambda name: row[name] or 0.0).removesuffix("_s") for row in known)
+    (first, count), *others = longest.most_common()
+    among = "condition" if data.own else "published condition"
+    longest_of = f"The longest phase is {PHASES[first][0]} in {count:,} of {counted(len(known), among)}"
+    says = ", ".join([longest_of, *(f"{PHASES[name][0]} in {times:,}" for name, times in others)])
+    known = in_panels(data.conditions)
+    lanes = [row | {"text": f"{three_digits(row['mean_parallelism'])} at once"} for row in known]
+    drawn = [name for name in SUMS if any(row[name] for row in known)]
+    marks = []
+    for place, (name, marker) in enumerate(zip(drawn, "vo^sD", strict=False)):
+        label, colour = PHASES[name.removesuffix("_s")]
+        above = 0.33 - 0.66 * (place + 0.5) / len(drawn)
+        marks.append(Points(name, label, marker, colour, above=above))
+    note = (
+        f"{data.middle.capitalize()} over valid repetitions of the sum over all blocks and iterations; logarithmic"
+        " axes. Right: the mean number of blocks in a phase at once. In the pairing 'published', reading is within"
+        " incrementing (GNU parallel, Snakemake) or in no phase (Spark)."
+    )
+    if data.published:
+        note += " Published runs are of that pairing; the start of their processes is not known."
+    if any(row["engine"] == SPARK for row in data.published):
+        note += " Spark as published: 'load header' turns bytes into images; only writing compares with GNU Parallel's."
+    if any(row["incomplete_blocks"] for row in known):
+        note += (
+            " * Some blocks were not written (the SSD was full): their reading counts, their writing is short of them."
+        )
+    columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
+    table = [cells(row) | {name: row[name] for name in columns} for row in known]
+    return Lanes(says, table, note, marks=marks, x="Sum over all blocks", lanes=lanes, logarithmic=True)
+
+
+def middle_of(runs: Sequence[Row]) -> Row:
+    """The repetition with the median makespan; the shorter of two."""
+    return sorted(runs, key=lambda run: float(run["makespan_s"]))[(len(runs) - 1) // 2]
+
+
+def bigbrain_gantts(data: Tables) -> Chart:
+    """The phases of every block, a small chart for each condition. As the published Figures 2 and 4."""
+    return gantt_chart(data, data.own)
+
+
+def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
+    """The repetition of middle makespan of each condition, and how much of the time its workers were busy."""
+    if not rows:
+        return Chart(NO_RUN)
+    table, lanes, shares = Rows(), Rows(), dict[str, float]()
+    for row in rows:
+        run = middle_of(row["repetitions"])
+        panel = f"{name_of(row)}: {seconds(run['makespan_s'])}, {three_digits(run['mean_parallelism'])} in a phase"
+        if run["start_up_s"] and row["engine"] == SPARK:
+            panel += f"; start of Spark {seconds(run['start_up_s'])}"
+        if run["incomplete_blocks"]:
+            panel += f"; {counted(run['incomplete_blocks'], 'block')} not written"
+        phases = data.phases_of(run)
+        written = {phase["block"] for phase in phases if phase["phase"] == WRITE}
+        in_time = one_after_the_other(phases) if row["pairing"] == STREAMING else map(drawn_phase, phases)
+        laid_out = in_lanes(in_time, "block", 0.0 if row["origin"] == ORIGIN else TICK_S)
+        first_s = min((phase["start_s"] for phase in laid_out), default=0.0)
+        about = {name: row[name] for name in ("origin", "engine", "tier", "parallelism")}
+        about["repetition"] = run["repetition"]
+        drawn = [about | one | {end: one[end] - first_s for end in ("start_s", "end_s")} for one in laid_out]
+        table += [one for one in drawn if one["phase"]]
+        lanes += [one | {"panel": panel, "left": one["block"] not in written} for one in drawn]
+        busy_s = math.fsum(phase["end_s"] - phase["start_s"] for phase in drawn if phase["phase"])
+        shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
+    much = between(f"{percent(shares[name])} ({name})" for name in sorted(shares, key=shares.__getitem__))
+    note = (
+        "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other,"
+        " each iteration a bar of its own; every panel has a clock of its own."
+    )
+    if any(row["pairing"] == STREAMING for row in rows):
+        note += (
+            " Streaming, phases alternate in pieces of 2 MiB: within a bar they are drawn one after the other with"
+            " their summed durations, and what remains is a grey line."
+        )
+    if any(row["engine"] == SPARK for row in rows):
+        note += " Spark's own start and end are before and after what is drawn; its makespan has them."
+    if any(row["origin"] == ORIGIN for row in rows):
+        note += " Of GNU Parallel, reading is within 'increment'; of Spark it is in no phase."
+    says = f"Workers are busy, starts and pauses included, {much} of the time"
+    return Lanes(says, table, note, (Spans("block", dict(PHASES.values())),), "Time since the first start", lanes=lanes)
+
+
+def drawn_phase(phase: Row) -> Row:
+    """A row of ``bigbrain_phases.tsv`` as a chart has it."""
+    drawn = {name: phase[name] for name in ("block", "iteration", "phase", "start_s", "end_s")}
+    return drawn | {"phase": PHASES[phase["phase"]][0]}
+
+
+def one_after_the_other(phases: Sequence[Row]) -> Rows:
+    """Phases of streaming, which alternate, one after the other: each as long as its pieces together."""
+    found, iterations = [], gathered(((phase["block"], phase["iteration"]), phase) for phase in phases)
+    for members in iterations.values():
+        at_s, last_s = min(one["start_s"] for one in members), max(one["end_s"] for one in members)
+        for one in sorted(members, key=lambda one: [*PHASES].index(one["phase"])):
+            end_s = at_s + one["duration_s"]
+            found.append(drawn_phase(one) | {"start_s": at_s, "end_s": end_s})
+            at_s = end_s
+        if last_s > at_s:
+            found.append(found[-1] | {"phase": "", "start_s": at_s, "end_s": last_s})
+    return found
+
 
 FIELDS = ("tier", "engine", "parallelism")
 """What conditions differ in, by :func:`effects_text`."""

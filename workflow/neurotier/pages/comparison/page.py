@@ -1,19 +1,216 @@
-"""The page of the comparison: which placement is fastest, by how much, whether that is certain, and why."""
+"""The page of the comparison: which placement is fastest, by how much, whether that is certain, and why.
+
+In figures a condition is drawn as a bar: its median over the valid runs that are its repetitions.
+"""
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from neurotier import __version__
 from neurotier.core.places import Places
-from neurotier.core.quantities import counted
+from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import Row, gathered
-from neurotier.pages.comparison.figures import differences, makespan, phases, tier_bytes, wall_time
-from neurotier.pages.comparison.statistics import Comparison
-from neurotier.pages.comparison.verdict import causes_text, counts_text, judge
-from neurotier.pages.kit.findings import own_reference, spread_text, words
+from neurotier.pages.comparison.statistics import Comparison, families, inputs_text, run_key, sum_of
+from neurotier.pages.comparison.verdict import causes_of, causes_text, counts_text, judge
+from neurotier.pages.kit.causes import CAUSES, CPU, PAPER_IO
+from neurotier.pages.kit.chart import BLUE, ORANGE, PHASE_COLOURS, SKY, UNITS, VERMILION, Chart
+from neurotier.pages.kit.findings import at_once, between, own_reference, spread_text, words
+from neurotier.pages.kit.marks import Box, Kind, Lanes, Mark, Points, Stack
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
-from neurotier.run.compared import is_compared, lacking, read_comparison_tables
-from neurotier.storage.spread import spread
+from neurotier.run.compared import MEMORY, Condition, is_compared, lacking, read_comparison_tables
+from neurotier.storage.spread import Spread, spread
+
+NO_RUN = Chart("No valid run finished a participant job")
+WHOLE = "whole"
+MOST_PAIRS = 60
+"""If there are more pairs of placements, only this many are drawn."""
+
+PHASES = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
+WAYS = {"read": Kind("read", SKY), "written": Kind("written", VERMILION)}
+
+Parts = Mapping[str, Mapping[str, Spread | None]]
+"""What the runs of a condition have, by name: by tier, or without one."""
+
+Bars = Mapping[tuple[Condition, str], Mapping[str, Spread]]
+"""What a bar consists of, by name, as far as it is known: by condition, and by tier where that has several bars."""
+
+
+def in_panels(says: str, rows: Sequence[tuple[Condition, Row]], note: str, mark: Mark, x: str, **look: Any) -> Chart:
+    """A chart of rows about conditions, in each of the panels in which they stand."""
+    lanes = [
+        {"panel": f"{family.origin}: {family.tool}, {inputs_text(family.cache)}", "group": at_once(family.parallelism)}
+        | {"lane": member.placement}
+        | row
+        for family, members in families({condition for condition, _ in rows}).items()
+        for member in members
+        for condition, row in rows
+        if condition == member
+    ]
+    table = [{name: row[name] for name in row if name != "lane"} for _, row in rows]
+    return Lanes(says, table, f"{note} Valid runs only.", (mark, Points("dots")), x, lanes=lanes, **look)
+
+
+def bars_of(data: Comparison, parts_of: Callable[[Sequence[Row]], Parts]) -> Bars:
+    """The bars of each condition, from what its runs have: by tier, or one without a tier."""
+    found = {
+        (condition, tier): {name: one for name, one in parts.items() if one}
+        for condition, runs in data.conditions.items()
+        for tier, parts in parts_of(runs).items()
+    }
+    return {key: parts for key, parts in found.items() if parts}
+
+
+def spread_cells(name: str, unit: str, value: Spread | None) -> Row:
+    """Median and range as cells ``<name>_median_<unit>`` and so on; empty if not known."""
+    return {f"{name}_{kind}_{unit}": value and getattr(value, kind) for kind in ("median", "low", "high")}
+
+
+def length(parts: Mapping[str, Spread], *names: str) -> float:
+    """How long some parts of a bar are drawn together, by default all: nothing of what is below 0."""
+    return sum(max(0.0, part.median) for name, part in parts.items() if not names or name in names)
+
+
+def sums(says: str, bars: Bars, kinds: Mapping[str, Kind], note: str, unit: str = "s") -> Chart:
+    """A chart of what the participant jobs of a run took together, divided into parts; those that no bar has are left
+    out.
+    """
+    present = [name for name in kinds if any(name in parts for parts in bars.values())]
+    rows = []
+    for (condition, tier), parts in bars.items():
+        row = vars(condition) | ({"tier": tier, "lane": f"{condition.placement}: {tier}"} if tier else {})
+        for name in present:
+            row |= spread_cells(name, unit, parts.get(name))
+        rows.append((condition, row | {"text": UNITS[unit].words(length(parts))}))
+    note = f"Medians over repetitions of the sums over participant jobs. {note}"
+    stack = Stack({f"{name}_median_{unit}": kinds[name] for name in present})
+    return in_panels(says, rows, note, stack, "Sum over participant jobs", unit=unit)
+
+
+def shares_text(bars: Bars, what: str, *names: str) -> str:
+    """How much of the bars some parts take."""
+    shares = sorted(share_of(length(parts, *names), length(parts)) or 0.0 for parts in bars.values())
+    return f"{what}: {between(map(percent, shares))} of the summed time"
+
+
+def makespan(data: Comparison) -> Chart:
+    """A bar per condition, a dot per repetition. As the published Figure 9."""
+    times = {one: Spread.of(runs, "makespan_s") for one, runs in data.conditions.items()}
+    if not times:
+        return NO_RUN
+    rows = []
+    for one, time in times.items():
+        cells = {"repetitions": len(time.values)} | spread_cells("makespan", "s", time)
+        rows.append((one, vars(one) | cells | {"dots": [*time.values], "text": spread_text(time)}))
+    fastest = min(times, key=lambda one: times[one].median)
+    families_won = [family for family in judge(data) if family.sure and family.placements[0].condition == fastest]
+    is_sure = {one.condition for family in families_won for one in family.placements} == times.keys()
+    return in_panels(
+        f"Makespan {'is shortest with' if len(times) > 1 else 'with'} {fastest}: {spread_text(times[fastest])}"
+        + ("" if is_sure or len(times) == 1 else "; this is not sure"),
+        rows,
+        "Bar: median over repetitions; dot: a repetition; in brackets least, greatest and number.",
+        Stack({"makespan_median_s": Kind("", SKY)}),
+        "Makespan",
+    )
+
+
+def wall_time(data: Comparison) -> Chart:
+    """Sums over all participant jobs of a run by cause, medians over repetitions; of runs without an account of their
+    waits, such as published ones, CPU time and I/O as the paper counts it. As the published Figure 10.
+    """
+    bars = bars_of(data, lambda runs: {"": {cause: spread(runs, sum_of(cause)) for cause in causes_of(runs)}})
+    if not bars:
+        return NO_RUN
+    return sums(
+        shares_text(bars, "On a CPU", *CPU, "cpu_s"),
+        bars,
+        CAUSES | {"cpu_s": Kind("CPU time", BLUE), "io_s": Kind(PAPER_IO, ORANGE)},
+        "The medians of the parts need not add up to that of the whole. System: copying from and to page cache, tmpfs"
+        " and persistent memory is part of it. Asleep: network, locks or timers. I/O as the paper counts it contains"
+        " waiting for a core; where CPU time exceeds wall time (several cores at once), it is below 0, and not drawn.",
+    )
+
+
+def differences(data: Comparison) -> Chart:
+    """The same participant with two placements: how much longer the slower one took."""
+    if not data.differences:
+        none = Chart("No two placements ran the same participants under the same conditions")
+        return none if data.conditions else NO_RUN
+    largest = sorted(data.differences.items(), key=lambda item: -data.contrasts[item[0]].ratio)
+    left = f" Of {len(largest):,} pairs of placements, the {MOST_PAIRS} that differ most are drawn."
+    rows, said = [], []
+    for (slower, faster), longer in largest[:MOST_PAIRS]:
+        contrast, median_s = data.contrasts[slower, faster], statistics.median(longer.values())
+        low, high = contrast.ends or (None, None)
+        cells = {name: getattr(slower, name) for name in ("origin", "tool", "parallelism")} | {
+            "slower": slower.placement,
+            "slower_cache": slower.cache,
+            "faster": faster.placement,
+            "faster_cache": faster.cache,
+            "median_s": median_s,
+            "repetitions": contrast.repetitions,
+            "ratio": contrast.ratio,
+            "ratio_low": low,
+            "ratio_high": high,
+            "lane": f"{slower.placement} - {faster.placement}",
+            "text": f"{seconds(median_s)}, {counted(len(longer), 'participant')}",
+        }
+        both = min(slower, faster, key=lambda condition: condition.cache == MEMORY)
+        rows += [(both, cells | {"participant": name, "difference_s": value}) for name, value in longer.items()]
+        said.append(
+            f"The median participant took {seconds(median_s)} longer with {slower} than with {faster.placement}"
+        )
+    return in_panels(
+        said[0],
+        rows,
+        "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's, on"
+        " each node where there are several. Box: quartiles; line: 5th to 95th per cent; dots: participants, if few;"
+        " diamond: median. It shows how far participants agree, not what moved a whole run: see the dots of the"
+        f" makespan.{left if len(largest) > MOST_PAIRS else ''}",
+        Box("difference_s", "participant"),
+        "Difference of wall time per participant",
+        marked=0.0,
+    )
+
+
+def phases(data: Comparison) -> Chart:
+    """Sums over all participant jobs of a run by phase, medians over repetitions."""
+    sums_s = Counter[tuple[str, str, str]]()
+    for row in data.participants:
+        sums_s[*run_key(row), row["phase"]] += row["wall_s"]
+
+    def parts_of(runs: Sequence[Row]) -> Parts:
+        found = {phase: Spread(tuple(sums_s[*run_key(run), phase] for run in runs)) for phase in PHASES}
+        return {"": {phase: one if one.high else None for phase, one in found.items()}}
+
+    bars = bars_of(data, parts_of)
+    if not bars:
+        return NO_RUN
+    of_phases = {key: parts for key, parts in bars.items() if WHOLE not in parts}
+    says = shares_text(of_phases, "Phase compute", "compute") if of_phases else "Published logs know no phases"
+    return sums(says, bars, PHASES, "Of published jobs the whole is known only.")
+
+
+def tier_bytes(data: Comparison) -> Chart:
+    """What had to be read from and written to each tier: D of the model."""
+    flows = gathered((run_key(row), row) for row in data.traffic)
+
+    def parts_of(runs: Sequence[Row]) -> Parts:
+        tiers = gathered((row["tier"], row) for run in runs for row in flows.get(run_key(run), []))
+        return {tier: {name: spread(tiers[tier], f"{name}_bytes") for name in WAYS} for tier in sorted(tiers)}
+
+    bars = bars_of(data, parts_of)
+    if not bars:
+        return Chart("Of no run that is compared is it known how many bytes it moved") if data.conditions else NO_RUN
+    (condition, tier), parts = max(bars.items(), key=lambda item: (length(item[1]), item[0]))
+    says = f"Most bytes cross the tier {tier}: {size(length(parts))} with {condition}"
+    return sums(says, bars, WAYS, "Lanes: placement: tier. As far as the meter knows.", "bytes")
+
 
 OPEN_ROWS = 6
 """Longer lists are folded."""

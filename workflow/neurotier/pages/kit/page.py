@@ -90,7 +90,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """What a page is made from: its tables by name, of which one that is not there has no rows; settings; and places."""
+    """What a page is made from: its tables by name (one that is not there has no rows), settings, places."""
 
     tables: Mapping[str, Rows]
     settings: Any
