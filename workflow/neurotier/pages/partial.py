@@ -80,9 +80,8 @@ def had_a_part(places: Places) -> bool:
 
 def verdict(places: Places) -> list[str]:
     """How many runs a comparison has and leaves out, and which placement was fastest."""
-    from neurotier.pages.comparison.statistics import Comparison
+    from neurotier.pages import page_called
     from neurotier.pages.comparison.verdict import counts_text, judge
-    from neurotier.run.compared import read_comparison_tables
 
-    found = Comparison(**vars(read_comparison_tables(places.comparison)))
+    found = page_called("comparison").read(places, None)
     return [counts_text(found), *(f"{family.name}: {family.headline}" for family in judge(found))]

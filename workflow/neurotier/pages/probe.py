@@ -63,25 +63,26 @@ def one_stream(data: Data) -> Chart:
     rows = [row for row in data["probe"] if row["part"] == "one_stream"]
     if not rows:
         return Chart(NONE)
-    speeds, like, bars = dict[str, dict[str, float]](), dict[str, list[str]](), Rows()
-    for row in rows:
-        speeds.setdefault(row["tier"], {})[row["pattern"]] = row[BANDWIDTH[0]]
-        memory = row["pattern"] == "cached_read" or is_in_memory(row["kind"])
-        bars.append(
-            {
-                "lane": f"{row['tier']}{', from the page cache' * (row['pattern'] == 'cached_read')}",
-                "panel": "Write" if row["pattern"] == "write" else "Read",
-                "from": "memory" if memory else "device",
-                **{name: row[name] for name in BANDWIDTH},
-            }
-        )
-    for tier, own in speeds.items():
-        said = f"{tier} ({rate(own['read'])} read, {rate(own['write'])} written)"
-        like.setdefault(nearest(own["read"], own["write"]), []).append(said)
-    for device, both in TABLE_ONE.items():
-        for way, speed in zip(("Read", "Write"), both, strict=True):
-            about = {"lane": f"published {device}", "panel": way, "from": "Table I"}
-            bars.append(about | dict.fromkeys(BANDWIDTH, speed))
+    bars = [
+        {
+            "lane": f"{row['tier']}{', from the page cache' * (row['pattern'] == 'cached_read')}",
+            "panel": "Write" if row["pattern"] == "write" else "Read",
+            "from": "memory" if row["pattern"] == "cached_read" or is_in_memory(row["kind"]) else "device",
+            **{name: row[name] for name in BANDWIDTH},
+        }
+        for row in rows
+    ]
+    bars += [
+        {"lane": f"published {device}", "panel": way, "from": "Table I"} | dict.fromkeys(BANDWIDTH, speed)
+        for device, both in TABLE_ONE.items()
+        for way, speed in zip(("Read", "Write"), both, strict=True)
+    ]
+    speeds = {(row["tier"], row["pattern"]): row[BANDWIDTH[0]] for row in rows}
+    like = gathered(
+        (nearest(read, write), f"{tier} ({rate(read)} read, {rate(write)} written)")
+        for tier in dict.fromkeys(row["tier"] for row in rows)
+        for read, write in [(speeds[tier, "read"], speeds[tier, "write"])]
+    )
     clauses = [
         f"{' and '.join(tiers)} {'is' if len(tiers) == 1 else 'are'} nearest to the published {name}"
         for name, tiers in like.items()

@@ -20,7 +20,6 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, Rows, gathered, read_table
 from neurotier.meter.usage import ACCOUNT
 from neurotier.pages.kit.page import Data
-from neurotier.pages.report.cluster import node_of
 
 Record = dict[str, Any]
 
@@ -50,6 +49,9 @@ Brains of 975 to 1,499 cm3 were measured in 46 adults (Allen, Damasio and Grabow
 Anthropology 118, 341-358) and of 1,173 to 1,626 cm3 in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360). These are
 10 % less than the least and 20 % more than the most, for masks hold some of the fluid around the brain as well.
 """
+
+CLOCKS_S = 3.0
+"""By how much the clocks of a node and of the scheduler may differ; the latter's times are whole seconds."""
 
 
 class Known(Record):
@@ -104,6 +106,11 @@ class ReportData(Data):
         nodes = node_of(self.cluster, jobs)
         return [job | {"node": nodes.get(job["participant"])} for job in jobs]
 
+    @property
+    def nodes(self) -> list[str]:
+        """Nodes that ran a job in the last run, by name."""
+        return sorted({row["node"] for row in self.cluster if row["node"]})
+
     @cached_property
     def selected(self) -> set[str]:
         """Participants to analyse; without the table of images, those that left any trace."""
@@ -129,6 +136,22 @@ class ReportData(Data):
     def tier_kinds(self) -> dict[str, str]:
         """Kind of each tier by its name."""
         return {name: tier.kind for name, tier in self.settings.tiers.items()}
+
+
+def node_of(cluster: Iterable[Row], participants: Iterable[Row]) -> dict[str, str]:
+    """Node of each participant: that of the latest start of a job with it that began before it did."""
+    began_s = {row["participant"]: row["start_s"] for row in participants}
+    return {
+        name: row["node"]
+        for row in sorted(began(cluster), key=lambda row: float(row["started_s"]))
+        for name in (row["members"] or "").split()
+        if row["node"] and name in began_s and row["started_s"] <= began_s[name] + CLOCKS_S
+    }
+
+
+def began(cluster: Iterable[Row]) -> Rows:
+    """The jobs that began."""
+    return [row for row in cluster if row["started_s"] is not None]
 
 
 def participant_jobs(profile: Iterable[Row]) -> Rows:

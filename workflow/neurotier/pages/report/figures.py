@@ -21,7 +21,6 @@ from neurotier.core.tables import Row, Rows, gathered
 from neurotier.pages.kit.causes import CAUSES, MEMORY_STALL, Causes, about, ranked, sum_causes, why_no_account
 from neurotier.pages.kit.chart import PHASE_COLOURS, Chart
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Lanes, Spans, Stack, in_lanes
-from neurotier.pages.report.cluster import by_node, nodes_line
 from neurotier.pages.report.data import ReportData, accounted, doubts, phases_of
 
 LONGEST_NAME = 60
@@ -130,24 +129,32 @@ def gantt(data: ReportData) -> Chart:
 
 def nodes(data: ReportData) -> Chart:
     """How long participants of the last run took on each node."""
-    nodes = by_node(data.last_jobs)
-    if not nodes:
-        return Chart(nodes_line(data.cluster, ()) if data.cluster else "the last run was on one machine")
+    if not data.cluster:
+        return Chart("the last run was on one machine")
+    known = sorted((job for job in data.last_jobs if job["node"]), key=lambda job: str(job["node"]))
+    nodes = gathered((job["node"], job) for job in known)
+    medians_s = {node: statistics.median(job["wall_s"] for job in jobs) for node, jobs in nodes.items()}
+    says = "It is not known which participant ran on which node"
+    if len(data.nodes) == 1:
+        says = f"All participants ran on one node, {data.nodes[0]}"
+    elif medians_s:
+        *_, slow = fast, *_ = sorted((median_s, node) for node, median_s in medians_s.items())
+        ends = " to ".join(f"{seconds(median_s)} on {node}" for median_s, node in (fast, slow))
+        says = f"The median participant took {ends}"
     rows = [
         {
             "node": node,
             "participant": job["participant"],
             "wall_s": job["wall_s"],
             "lane": f"{node} ({len(jobs)})",
-            "text": text,
+            "text": seconds(medians_s[node]),
         }
         for node, jobs in nodes.items()
-        for text in [seconds(statistics.median(job["wall_s"] for job in jobs))]
         for job in jobs
     ]
     note = f"Participants that succeeded. {BOX.format('participants', '')}"
     box = Box("wall_s", "participant")
-    return Lanes(nodes_line(data.cluster, data.last_jobs), rows, note, (box,), "Wall time of a participant")
+    return Lanes(says, rows, note, (box,), "Wall time of a participant")
 
 
 def brain_volume(data: ReportData) -> Chart:

@@ -22,6 +22,7 @@ from neurotier.core.quantities import (
     counted,
     first_of,
     number,
+    percent,
     seconds,
     share_of,
     size,
@@ -34,7 +35,6 @@ from neurotier.pages.kit.causes import BLOCK_IO, CPU, RUN_QUEUE
 from neurotier.pages.kit.findings import own_reference, words
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, SHOWN_ROWS, Figure, Page, Section, Verdict, link, linked
 from neurotier.pages.report.answers import run_answers
-from neurotier.pages.report.cluster import cluster_lines
 from neurotier.pages.report.data import (
     LEAST_MM3,
     MOST_MM3,
@@ -42,6 +42,7 @@ from neurotier.pages.report.data import (
     Record,
     ReportData,
     accounted,
+    began,
     collect,
     doubts,
     total,
@@ -326,8 +327,37 @@ def cluster(data: ReportData) -> Section | None:
         return None
     rows = [row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster]
     columns = "job share attempt node state participants queue_wait_s elapsed_s cpus asked_memory_bytes max_rss_bytes"
-    lines = [f"{line}." for line in cluster_lines(data.cluster, data.last_jobs)]
+    lines = [f"{line}." for line in cluster_lines(data)]
     return Section("Jobs of the cluster", rows=rows, columns=columns.split(), items=lines)
+
+
+def cluster_lines(data: ReportData) -> list[str]:
+    """What there is to say about the jobs and nodes of the last run, each line without a full stop."""
+    jobs, nodes, started = data.cluster, data.nodes, began(data.cluster)
+    lines = [
+        f"{counted(len(data.last_jobs), 'participant')} in {counted(len({row['job'] for row in jobs}), 'job')} on"
+        f" {counted(len(nodes), 'node')}" + (f": {first_of(nodes, 8)}" if nodes else "")
+    ]
+    if waits := [(row["queue_wait_s"], row["job"]) for row in jobs if row["queue_wait_s"] is not None]:
+        median, (longest_s, job) = seconds(statistics.median(wait_s for wait_s, _ in waits)), max(waits)
+        lines.append(f"Jobs waited in the queue for {median} (median), at most for {seconds(longest_s)} (job {job})")
+    else:
+        lines.append("How long jobs waited in the queue is not known")
+    if failed := [row for row in jobs if row["fault_of_node"]]:
+        whys = dict.fromkeys(f"{row['node']}: {row['fault_of_node']}" for row in failed)
+        lines.append(f"{counted(len(failed), 'job')} failed because of the node: {first_of([*whys])}")
+    if started and all(row["cpus"] and row["elapsed_s"] for row in started):
+        used_s = sum(row["cpu_s"] for row in data.last_jobs)
+        held_s = sum(row["cpus"] * row["elapsed_s"] for row in started)
+        lines.append(
+            f"The jobs held {held_s / 3600:.3g} CPU-hours, of which participants used {used_s / 3600:.3g}"
+            f" ({percent(used_s / held_s)}); the rest are starts of Snakemake, waits, and idle CPUs"
+        )
+    else:
+        lines.append("How many CPU-hours the jobs held is not known")
+    if reasons := dict.fromkeys(row["reason"] for row in jobs if row["reason"]):
+        lines.append(f"What only Slurm's accounting knows is missing: {'; '.join(reasons)}")
+    return lines
 
 
 def participants(data: ReportData) -> Section:
