@@ -131,7 +131,7 @@ from neurotier.pages.sweep import Figure, Verdict, speeds
 
 verdicts = lambda data: [Verdict("All is well")]
 figures = [Figure("Speeds", speeds)]
-PAGE = Page("added", "Added", "What is added.", verdicts, figures, {"sweep": "sweep/sweep.tsv"})
+PAGE = Page("added", "Added", "What is added.", verdicts, figures, ["sweep/sweep"])
 """
 
 

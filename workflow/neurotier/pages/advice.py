@@ -57,13 +57,13 @@ def advised(data: Data) -> Chart:
 
 def room(data: Data) -> Section:
     """Whether there is room for each placement."""
-    columns = [f"{role}_{what}" for role in NEEDING for what in ("tier", "needed_bytes", "free_bytes")]
+    columns = " ".join(f"{role}_tier {role}_needed_bytes {role}_free_bytes" for role in NEEDING)
     rows = [row | {"fits": "yes" if row["fits"] else f"no: {row['reason']}"} for row in data["advice"]]
     note = (
         "The dataset needs what is still to be fetched, the work what all jobs at once reserve at most. A tmpfs has"
         " no more than the memory that is available."
     )
-    return Section("Room", rows=rows, columns=["placement", "parallelism", *columns, "fits"], note=note)
+    return Section("Room", rows=rows, columns=f"placement parallelism {columns} fits", note=note)
 
 
 def basis(data: Data) -> Section:
@@ -101,7 +101,7 @@ PAGE = Page(
     " room, and what the prediction rests on. The page shows whether another tier is worth it before anything is"
     " run.",
     under=under,
-    tables={"advice": "advice/advice.tsv"},
+    tables=("advice/advice",),
     speaks=False,  # target advise prints all of it, last
     verdicts=verdicts,
     parts=(Figure("Predicted makespans", advised), room, basis),

@@ -114,7 +114,7 @@ def points(data: Data) -> Section:
         "over engine writers input_bytes_per_s throughput_bytes_per_s late_writers buffer_bytes records_checked"
         " latency_p99_s latency_p999_s latency_max_s cpu_s_per_gb"
     )
-    return Section("Points", text, rows, columns.split())
+    return Section("Points", text, rows, columns)
 
 
 PAGE = workload_page(

@@ -148,7 +148,7 @@ def where(data: Data) -> Section:
         if (row["part"], row["pattern"], row["streams"]) == ("concurrency", "read", 1)
     ]
     columns = "tier kind fs_type device way_of_fio file_bytes repetitions host kernel date"
-    return Section("Tiers", rows=found, columns=columns.split())
+    return Section("Tiers", rows=found, columns=columns)
 
 
 def small(data: Data) -> Section:
@@ -167,7 +167,7 @@ def small(data: Data) -> Section:
         "tier operation engine queue_depth streams operations_per_s latency_mean_s latency_p99_s operation_cpu_s"
         " operation_wait_s"
     )
-    return Section("Small requests and files", text, rows, columns.split())
+    return Section("Small requests and files", text, rows, columns)
 
 
 PAGE = Page(
@@ -177,7 +177,7 @@ PAGE = Page(
     " small random requests, operations on files, and how each was measured. The page shows how much a placement can"
     " gain at most.",
     under=lambda data: f"{counted(len({row['tier'] for row in data['probe']}), 'tier')}, measured with fio",
-    tables={"probe": "probe/probe.tsv"},
+    tables=("probe/probe",),
     verdicts=verdicts,
     parts=(
         Figure("One stream", one_stream),

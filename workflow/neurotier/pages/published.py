@@ -320,7 +320,7 @@ def conditions(data: Replayed) -> Section:
         about = {"each_s": each, "as_drawn_s": data.replay.drawn_equation_s(one), "note": incomplete_text(one, runs)}
         rows.append(row | about)
     columns = "makespan_s each_s equation_one_s equation_one_ratio as_drawn_s fluid_s"
-    return conditions_section(text, rows, *columns.split())
+    return conditions_section(text, rows, columns)
 
 
 def incomplete_text(one: IncrementCondition, runs: Sequence[BlockRun]) -> str:
@@ -406,10 +406,10 @@ PAGE = Page(
     " paper with verdicts, the validation of the model, every condition with its repetitions, all figures, known slips"
     " of the paper, and what is not shown.",
     under=under,
-    tables={
-        f"published_{name}": f"published/published_{name}.tsv"
+    tables=[
+        f"published/published_{name}"
         for name in ("claims", "validation", "parameters", "predictions", "runs", "phases", "bids_app", "skipped")
-    },
+    ],
     read=read,
     verdicts=verdicts,
     parts=(

@@ -334,7 +334,7 @@ def conditions(data: Tables) -> Section:
     columns = (
         "cache runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio fluid_s fluid_ratio"
     )
-    return conditions_section(text, data.conditions, *columns.split())
+    return conditions_section(text, data.conditions, columns)
 
 
 def spark(data: Tables) -> Section:
@@ -366,7 +366,7 @@ PAGE = Page(
         "Every block of an image is read, 1 is added to every voxel, and it is written again: the second"
         " application of Hayot-Sasson, Brown and Glatard (2020)"
     ),
-    tables={f"bigbrain_{name}": f"bigbrain/bigbrain_{name}.tsv" for name in ("runs", "phases", "spark", "predictions")},
+    tables=[f"bigbrain/bigbrain_{name}" for name in ("runs", "phases", "spark", "predictions")],
     read=read_tables,
     verdicts=verdicts,
     parts=(

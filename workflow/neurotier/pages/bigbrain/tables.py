@@ -228,7 +228,7 @@ def in_panels(rows: Iterable[Row]) -> Rows:
     return sorted(found, key=lambda row: (panels.index(row["panel"]), groups.index(row["group"])))
 
 
-def conditions_section(text: str, rows: Iterable[Row], *columns: str) -> Section:
+def conditions_section(text: str, rows: Iterable[Row], columns: str) -> Section:
     """A table of conditions; each may have a ``note`` of its own."""
 
     def cells(row: Row) -> Row:
@@ -238,7 +238,7 @@ def conditions_section(text: str, rows: Iterable[Row], *columns: str) -> Section
 
     rows = list(map(cells, rows))
     notes = dict.fromkeys(row["note"] for row in rows if row.get("note"))
-    return Section("Conditions", text, rows, ("image", "run_by", "tier", *columns), note=" ".join(notes))
+    return Section("Conditions", text, rows, f"image run_by tier {columns}", note=" ".join(notes))
 
 
 def range_text(rows: Sequence[Row]) -> str:

@@ -345,7 +345,7 @@ PAGE = Page(
     " fastest, by how much, whether that is certain, and why; runs left out with their reasons; all conditions and"
     " figures. The page shows which placement is worth it.",
     under=under,
-    tables={name: f"comparison/{name}.tsv" for name in ("compared_runs", "compared_participants", "compared_bytes")},
+    tables=("comparison/compared_runs", "comparison/compared_participants", "comparison/compared_bytes"),
     read=read,
     speaks=False,  # the end of the run prints its verdict, last
     verdicts=verdicts,

@@ -111,8 +111,8 @@ class Section:
     text
         Paragraphs, with an empty line between them; ``Markup`` is not escaped.
     rows, columns
-        A table, and names of its columns, by default all of the rows'. Columns that no row has are left out, and so is
-        the section if there is no row.
+        A table, and the names of its columns with spaces between them, by default all of the rows'. Columns that no
+        row has are left out, and so is the section if there is no row.
     items, facts
         A list, and names with what is known.
     more
@@ -126,7 +126,7 @@ class Section:
     heading: str = ""
     text: str = ""
     rows: Sequence[Mapping[str, Any]] | None = None
-    columns: Iterable[str] = ()
+    columns: str = ""
     items: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     more: str = ""
@@ -136,7 +136,7 @@ class Section:
     def view(self) -> dict[str, Any]:
         """What the template gets."""
         rows = self.rows or ()
-        columns = self.columns or next(iter(rows), ())
+        columns = self.columns.split() or [*next(iter(rows), ())]
         shown = [name for name in columns if any(row[name] not in (None, "") for row in rows)]
         found = [[cell(name, row[name]) for name in shown] for row in rows[:SHOWN_ROWS]]
         more = len(rows) - len(found)
@@ -219,7 +219,7 @@ class Page:
     parts
         Figures, sections, and functions that make a section of the page's data, in order.
     tables
-        Names of its tables' schemas, and their files below the results folder; Snakemake's inputs.
+        Its tables: files below the results folder without ``.tsv``, called like their schemas; Snakemake's inputs.
     under
         What stands below the title.
     read
@@ -235,7 +235,7 @@ class Page:
     caption: str
     verdicts: Callable[[Any], Sequence[Verdict]]
     parts: Sequence[Part]
-    tables: Mapping[str, str]
+    tables: Sequence[str]
     under: Callable[[Any], str] = lambda _: ""
     read: Callable[[Places, Settings], Any] | None = None
     folder: str = ""
@@ -252,7 +252,7 @@ class Page:
 
     def inputs(self, results: Path) -> dict[str, Path]:
         """The files of its tables."""
-        return {name: results / file for name, file in self.tables.items()}
+        return {Path(table).name: results / f"{table}.tsv" for table in self.tables}
 
     def outputs(self, results: Path, settings: Settings, report: Callable[..., Any]) -> dict[str, Any]:
         """The files of its rule: the page and each figure's SVG with their captions, and ``others``."""

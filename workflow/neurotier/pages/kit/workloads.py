@@ -46,7 +46,7 @@ def workload_page(
     return Page(
         name=name,
         under=lambda data: counts_text(data[name], measured),
-        tables={table: f"{name}/{table}.tsv" for table in (name, *tables)},
+        tables=[f"{name}/{table}" for table in (name, *tables)],
         parts=(
             *parts,
             lambda data: tiers(data[name], note),
@@ -71,7 +71,7 @@ def tiers(points: Rows, note: str) -> Section:
         programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
         about = {"host": ", ".join(hosts) or own[0]["host"], "measured_by": ", ".join(sorted(programs))}
         rows.append(own[0] | about | {name: sum(row[name] or 0 for row in own) for name in MOVED})
-    columns = ("tier", "kind", "fs_type", "host", "kernel", "measured_by", *MOVED)
+    columns = f"tier kind fs_type host kernel measured_by {' '.join(MOVED)}"
     return Section("Tiers", rows=rows, columns=columns, note=note)
 
 

@@ -23,12 +23,11 @@ from neurotier.pages.kit.page import Data
 
 Record = dict[str, Any]
 
-TABLES = {
-    "profile": ("profile", "traffic", "runs", "steps", "jobs"),
-    "group": ("group",),
-    "index": ("images", "skipped"),
-}
-"""The tables, by their folders."""
+TABLES = (
+    *("profile/profile", "profile/traffic", "profile/runs", "profile/steps", "profile/jobs"),
+    *("group/group", "index/images", "index/skipped"),
+)
+"""The tables, below the results folder."""
 
 SHOWN_COLUMNS = {
     "images": ("participant",),
@@ -206,15 +205,15 @@ def collect(places: Places, settings: Settings) -> ReportData:
             missing.append(f"{path.relative_to(places.results)} cannot be read: {one_line(str(error))}")
         return None
 
-    def table(folder: Path, name: str) -> Rows:
-        return read(folder / f"{name}.tsv", lambda path: read_table(path, name, SHOWN_COLUMNS.get(name))) or []
+    def table(path: Path) -> Rows:
+        return read(path, lambda path: read_table(path, path.stem, SHOWN_COLUMNS.get(path.stem))) or []
 
     def record(path: Path) -> Record:
         return read(path, read_record) or Known()
 
-    tables = {name: table(places.results / folder, name) for folder, names in TABLES.items() for name in names}
-    if (places.advice / "advice.tsv").exists():
-        tables["advice"] = table(places.advice, "advice")
+    files = [places.results / f"{name}.tsv" for name in TABLES]
+    files += [advice] if (advice := places.advice / "advice.tsv").exists() else []
+    tables = {file.stem: table(file) for file in files}
     failures = [record(path) for path in sorted(places.failures.rglob("*.json"))]
     facts = [record(path) for path in sorted(places.runs.glob("*.json"))]
     return ReportData(

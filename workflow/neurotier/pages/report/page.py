@@ -328,7 +328,7 @@ def cluster(data: ReportData) -> Section | None:
     rows = [row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster]
     columns = "job share attempt node state participants queue_wait_s elapsed_s cpus asked_memory_bytes max_rss_bytes"
     lines = [f"{line}." for line in cluster_lines(data)]
-    return Section("Jobs of the cluster", rows=rows, columns=columns.split(), items=lines)
+    return Section("Jobs of the cluster", rows=rows, columns=columns, items=lines)
 
 
 def cluster_lines(data: ReportData) -> list[str]:
@@ -364,10 +364,9 @@ def participants(data: ReportData) -> Section:
     """Times of each, with links to derivatives, masks and log."""
     images = gathered((row["participant"], row["image"]) for row in data["group"])
     by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
+    of_phases, run = " ".join(f"{phase}_s" for phase in PHASES), "run" * several
     columns = (
-        *("participant", "masks", "log", "wall_s", "cpu_s", RUN_QUEUE, BLOCK_IO),
-        *(f"{phase}_s" for phase in PHASES),
-        *("peak_memory_bytes", "staged_bytes", *["run"] * several),
+        f"participant masks log wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes staged_bytes {run}"
     )
     rows = [
         job
@@ -421,7 +420,7 @@ def facts(data: ReportData) -> list[Section]:
     if known["tiers"]:
         rows = [{"role": role} | tier for role, tier in known["tiers"].items()]
         columns = "role name kind fs_type path mount_point mount_options capacity_bytes free_bytes"
-        sections.append(Section("Tiers", rows=rows, columns=columns.split()))
+        sections.append(Section("Tiers", rows=rows, columns=columns))
     if known["settings"]:
         text = Markup("<pre>{}</pre>").format(yaml.safe_dump(known["settings"], sort_keys=False))
         sections.append(Section(more=text, folded="Configuration of this run"))
@@ -437,7 +436,7 @@ def selection(data: ReportData) -> str:
 def once(data: ReportData) -> Section:
     """Steps done once."""
     text = "Not by every participant, and not in any participant's time."
-    return Section("Done once", text, data["steps"], ("step", "item", "phase", "wall_s", "cpu_s", RUN_QUEUE, BLOCK_IO))
+    return Section("Done once", text, data["steps"], f"step item phase wall_s cpu_s {RUN_QUEUE} {BLOCK_IO}")
 
 
 def runs(data: ReportData) -> Section:
@@ -458,7 +457,7 @@ def runs(data: ReportData) -> Section:
         "run timings tool tiers cores participants failed makespan_s flushed_s mean_parallelism cpu_share"
         " for_a_core_share for_storage_share"
     )
-    return Section("All runs of this results folder", text, rows or None, columns.split())
+    return Section("All runs of this results folder", text, rows or None, columns)
 
 
 def software(versions: Mapping[str, str]) -> str:
@@ -500,7 +499,7 @@ PAGE = Page(
     " complete and whether the times can be compared.",
     under=under,
     verdicts=verdicts,
-    tables={name: f"{folder}/{name}.tsv" for folder, names in TABLES.items() for name in names},
+    tables=TABLES,
     read=collect,
     folder="figures",
     speaks=False,  # the end of a run says it
