@@ -63,7 +63,7 @@ head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster r
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults.heads $(if $(TIMES),--times $(TIMES)) $(if $(SEED),--seed $(SEED))
 
-ROOMS := model advice pages/comparison/statistics.py pages/kit/contrasts.py \
+ROOMS := model advice pages/comparison/verdict.py pages/kit/contrasts.py \
     meter/usage.py meter/records.py meter/activity.py \
     run/pool.py run/participants.py run/journal.py core/files.py core/foreign.py
 

@@ -13,7 +13,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.files import read_json, write_json
 from neurotier.core.tables import read_table
 from neurotier.meter.traffic import flow
-from neurotier.pages.comparison.statistics import Comparison
+from neurotier.pages.comparison.verdict import Comparison
 from neurotier.run.compared import (
     read_comparison_tables,
     runs_of_results,

@@ -10,8 +10,7 @@ import pytest
 from comparison_rows import Rows, compared, job_rows, published, repeated, run_row
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.page import makespan, wall_time
-from neurotier.pages.comparison.statistics import Comparison
-from neurotier.pages.comparison.verdict import counts_text, judge
+from neurotier.pages.comparison.verdict import Comparison, counts_text, judge
 from neurotier.pages.kit.findings import MEANINGS
 from neurotier.run.compared import Condition
 from page_reader import Reader, read

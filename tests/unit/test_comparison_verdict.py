@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 from comparison_rows import job_rows, repeated, run_row
 from neurotier.core.errors import InputError
-from neurotier.pages.comparison.statistics import Comparison, everything_compared, families, inputs_text
-from neurotier.pages.comparison.verdict import INSEPARABLE, FamilyVerdict, causes_text, counts_text, judge
+from neurotier.pages.comparison.verdict import (
+    INSEPARABLE,
+    Comparison,
+    FamilyVerdict,
+    causes_text,
+    counts_text,
+    everything_compared,
+    families,
+    inputs_text,
+    judge,
+)
 from neurotier.run.compared import Condition
 from neurotier.storage.spread import Spread
 from report_data import make_results

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from neurotier.bigbrain.conditions import BLOCK_BYTES
 from neurotier.model.machine import Processors
-from neurotier.pages.comparison.statistics import Comparison, everything_compared
+from neurotier.pages.comparison.verdict import Comparison, everything_compared
 from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE, read_run
 from neurotier.published.conditions import condition

@@ -1,6 +1,6 @@
 """Tabulate the runs that are compared, their participants and bytes."""
 
-from neurotier.pages.comparison.statistics import everything_compared
+from neurotier.pages.comparison.verdict import everything_compared
 from neurotier.run.compared import write_comparison_tables
 from neurotier.run.scripting import script
 

@@ -37,7 +37,7 @@ def report(settings: Settings, places: Places) -> None:
 def comparison(settings: Settings, places: Places) -> None:
     """Tables, figures and page of the existing runs of a campaign."""
     from neurotier.pages import page_called
-    from neurotier.pages.comparison.statistics import everything_compared
+    from neurotier.pages.comparison.verdict import everything_compared
     from neurotier.run.compared import write_comparison_tables
 
     compared = everything_compared(places.campaign / "plan.tsv", settings.comparison.results, settings.published)

@@ -25,7 +25,7 @@ from neurotier.pages.bigbrain.tables import (
     ratio,
 )
 from neurotier.pages.comparison.page import makespan, wall_time
-from neurotier.pages.comparison.statistics import Comparison
+from neurotier.pages.comparison.verdict import Comparison
 from neurotier.pages.kit.chart import SKY, VERMILION, Chart
 from neurotier.pages.kit.findings import between
 from neurotier.pages.kit.marks import Lanes, Line, Points

@@ -11,12 +11,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from neurotier import __version__
+from neurotier.core.files import without
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import Row, gathered
-from neurotier.pages.comparison.statistics import Comparison, families, inputs_text, run_key, sum_of
-from neurotier.pages.comparison.verdict import causes_of, causes_text, counts_text, judge
+from neurotier.pages.comparison.verdict import (
+    Comparison,
+    causes_of,
+    causes_text,
+    counts_text,
+    families,
+    inputs_text,
+    judge,
+    run_key,
+    sum_of,
+)
 from neurotier.pages.kit.causes import CAUSES, CPU, PAPER_IO
 from neurotier.pages.kit.chart import BLUE, ORANGE, PHASE_COLOURS, SKY, UNITS, VERMILION, Chart
 from neurotier.pages.kit.findings import at_once, between, own_reference, spread_text, words
@@ -51,7 +61,7 @@ def in_panels(says: str, rows: Sequence[tuple[Condition, Row]], note: str, mark:
         for condition, row in rows
         if condition == member
     ]
-    table = [{name: row[name] for name in row if name != "lane"} for _, row in rows]
+    table = [without(row, "lane") for _, row in rows]
     return Lanes(says, table, f"{note} Valid runs only.", (mark, Points("dots")), x, lanes=lanes, **look)
 
 
