@@ -31,10 +31,14 @@ def test_verdict_comes_first_then_failures_and_what_was_skipped_is_folded(tmp_pa
     assert "image is empty (0 bytes)" not in text
 
 
-def test_numbers_are_the_tables(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5)
+def test_numbers_are_the_tables_and_links_lead_somewhere_and_nothing_is_fetched(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path / "a folder #1", 5)
+    log = places.results / "logs" / "participant" / "sub-04.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("")
     reader = read_report(places, settings)
-    assert 'class="verdict good"' in (places.results / "report.html").read_text()
+    text = (places.results / "report.html").read_text()
+    assert 'class="verdict good"' in text
     run = read_table(places.profile / "runs.tsv", "runs")[-1]
     profile = pd.DataFrame(read_table(places.profile / "profile.tsv", "profile"))
     spent = profile.groupby("participant").sum(numeric_only=True)
@@ -55,10 +59,23 @@ def test_numbers_are_the_tables(tmp_path: Path) -> None:
     assert ("href", "#account") in reader.addresses
     mean = read_json(places.group / "summary.json")["mean_brain_volume_mm3"] / 1000
     assert any(f"Brain volume is {mean:,.0f} ± " in alternative for alternative in reader.alts)
+    assert not {"link", "iframe", "object"} & set(reader.tags)
+    for key, address in reader.addresses:
+        assert not re.match(r"[a-z]*:?//", address), address
+        if address.startswith("#"):
+            assert address[1:] in reader.ids
+        elif key in ("src", "xlink:href"):
+            assert address.startswith("data:image/")
+        else:
+            assert (places.results / unquote(address)).exists(), address
+    assert all(reader.alts), "every picture has an alternative text"
+    assert len(reader.ids) == len(set(reader.ids))
+    assert "default-src 'none'" in text
+    assert not re.search(r"url\((?!#)|@import", text)
 
 
-def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 60, failed=14)
+def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and_then_a_spread(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 60, failed=14, mosaics=4)
     masks = draw_mosaics(places)
     for path in places.failures.rglob("*.json"):
         failure = read_json(path)
@@ -85,28 +102,13 @@ def test_what_a_reader_needs_comes_first_and_leads_on(tmp_path: Path) -> None:
     assert "The heads of the demonstration are one template, varied" in reader.text
     assert "How they are measured: workflow/measures.md of neurotier." in reader.text
     assert any(address.endswith("/workflow/measures.md") for address in leads)
-
-
-def test_nothing_is_fetched_and_links_lead_somewhere(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path / "a folder #1", 5)
-    log = places.results / "logs" / "participant" / "sub-04.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("")
-    reader = read_report(places, settings)
-    assert not {"link", "iframe", "object"} & set(reader.tags)
-    for key, address in reader.addresses:
-        assert not re.match(r"[a-z]*:?//", address), address
-        if address.startswith("#"):
-            assert address[1:] in reader.ids
-        elif key in ("src", "xlink:href"):
-            assert address.startswith("data:image/")
-        else:
-            assert (places.results / unquote(address)).exists(), address
-    assert all(reader.alts), "every picture has an alternative text"
-    assert len(reader.ids) == len(set(reader.ids))
-    text = (places.results / "report.html").read_text()
-    assert "default-src 'none'" in text
-    assert not re.search(r"url\((?!#)|@import", text)
+    pictures = [alt for alt in reader.alts if alt.startswith("Brain mask")]
+    assert len(pictures) == 4
+    outliers = [row for row in masks if row["outlier"]]
+    assert outliers
+    assert all("outlier" in alt for alt in pictures[: len(outliers)])
+    assert not any("outlier" in alt for alt in pictures[len(outliers) :])
+    assert f"{len(masks) - 4} more are in figures/mosaics" in reader.text
 
 
 def test_untrusted_text_is_escaped(tmp_path: Path) -> None:
@@ -151,19 +153,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     text = read_report(places, settings).text
     for name in ("group.tsv", "profile.tsv", "dataset.json"):
         assert f"{name} cannot be read" in text, name
-
-
-def test_mosaics_outliers_first_then_a_spread(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 60, mosaics=4)
-    group = draw_mosaics(places)
-    reader = read_report(places, settings)
-    shown = [alt for alt in reader.alts if alt.startswith("Brain mask")]
-    assert len(shown) == 4
-    outliers = [row for row in group if row["outlier"]]
-    assert outliers
-    assert all("outlier" in alt for alt in shown[: len(outliers)])
-    assert not any("outlier" in alt for alt in shown[len(outliers) :])
-    assert f"{len(group) - 4} more are in figures/mosaics" in reader.text
 
 
 def test_many_participants_stay_readable_and_small(tmp_path: Path) -> None:

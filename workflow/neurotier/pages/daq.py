@@ -6,9 +6,9 @@ from operator import itemgetter
 
 from neurotier.core.quantities import counted, percent, rate, seconds, size
 from neurotier.pages.kit.chart import Chart
+from neurotier.pages.kit.findings import published_numbers, workload_page
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Section, Verdict
-from neurotier.pages.kit.workloads import published_numbers, workload_page
 from neurotier.storage.daq.holding import answer, line_name, lines, most_held
 from neurotier.storage.published import DAQ
 from neurotier.storage.spread import measured_rows

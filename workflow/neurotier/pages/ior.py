@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from neurotier.core.quantities import counted
 from neurotier.core.tables import Rows
 from neurotier.pages.kit.chart import Chart
+from neurotier.pages.kit.findings import published_numbers, workload_page
 from neurotier.pages.kit.lines import Lines, measured, published
 from neurotier.pages.kit.page import OPEN, Data, Figure, Verdict
-from neurotier.pages.kit.workloads import published_numbers, workload_page
 from neurotier.storage.ior.medians import (
     READ,
     WRITE,

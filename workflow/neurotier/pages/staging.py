@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from neurotier.core.quantities import counted, percent, size, three_digits
 from neurotier.core.tables import Row, gathered
 from neurotier.pages.kit.chart import NOTHING, Chart
-from neurotier.pages.kit.findings import between
+from neurotier.pages.kit.findings import between, published_numbers, workload_page
 from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.kit.page import OPEN, Data, Figure, Verdict
-from neurotier.pages.kit.workloads import published_numbers, workload_page
 from neurotier.storage.published import STAGING
 from neurotier.storage.spread import measured_rows
 from neurotier.storage.staging.curves import (

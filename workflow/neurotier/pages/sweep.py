@@ -9,10 +9,9 @@ from typing import Any
 from neurotier.core.quantities import percent, rate
 from neurotier.core.tables import Rows, gathered
 from neurotier.pages.kit.chart import NOTHING, Chart
-from neurotier.pages.kit.findings import at_once
+from neurotier.pages.kit.findings import at_once, workload_page
 from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Verdict
-from neurotier.pages.kit.workloads import workload_page
 from neurotier.storage.fio import access_text
 from neurotier.storage.spread import measured_rows
 from neurotier.storage.sweep.medians import (
