@@ -94,21 +94,16 @@ def headline_and_lines(collected: Tables) -> tuple[str, list[str]]:
     return first.text, [line.removesuffix(".") for line in first.more]
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return collect(tmp_path_factory.mktemp("alone"), RUNS, PREDICTIONS)
-
-
-def test_a_condition_has_medians_of_its_valid_runs_and_counts_the_others(alone: Tables) -> None:
+def test_conditions_have_medians_of_valid_runs_and_the_verdict_says_what_mattered_and_what_is_not_sure(
+    tmp_path: Path,
+) -> None:
+    alone = collect(tmp_path, RUNS, PREDICTIONS)
     rows = {(row["engine"], row["tier"]): row for row in alone.conditions}
     disk = rows["gnu-parallel", "disk"]
     names = "origin runs cache makespan_s makespan_low_s makespan_high_s write_s read_s"
     assert told(disk, names) == "here 2 cold 6 5 7 4 2"
     assert rows["spark", "disk"]["read_s"] is None
     assert {engine for engine, _ in rows} == {"gnu-parallel", "spark"}, "the run of snakemake is not valid"
-
-
-def test_verdict_says_what_mattered_and_what_is_not_sure(alone: Tables) -> None:
     headline, lines = headline_and_lines(alone)
     assert headline == (
         "Shortest makespan for 24 blocks: gnu-parallel on memory $1$, 2 at once: 3.50 s (median of 2 runs),"

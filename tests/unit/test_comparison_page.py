@@ -24,25 +24,13 @@ def page(tables: tuple[Rows, Rows, Rows], folder: Path) -> Reader:
     return read(folder / "comparison.html")
 
 
-@pytest.fixture(scope="module")
-def tables() -> tuple[Rows, Rows, Rows]:
+def test_verdict_then_a_figure_then_lists_and_what_is_left_out_and_oversubscribed(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder #1"
     each = compared({"tmpfs": 1.0, "slow": 4.0}, tool="bet"), published(12, 1)
     runs, jobs, traffic = (list(chain(*rows)) for rows in zip(*each, strict=True))
     runs[1] = runs[1] | {"valid": "invalid: swap was used"}
     runs[2] = runs[2] | {"oversubscribed": True, "limited_by": "too few participants"}
-    return runs, jobs, traffic
-
-
-@pytest.fixture(scope="module")
-def written(tables: tuple[Rows, Rows, Rows], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reader]:
-    """The folder of a page, and its content."""
-    folder = tmp_path_factory.mktemp("a folder #1")
-    return folder, page(tables, folder)
-
-
-def test_verdict_then_a_figure_then_lists(tables: tuple[Rows, Rows, Rows], written: tuple[Path, Reader]) -> None:
-    folder, reader = written
-    data = Comparison(*tables)
+    data, reader = Comparison(runs, jobs, traffic), page((runs, jobs, traffic), folder)
     places = [reader.text.index(f"{family.headline}.") for family in judge(data)]
     assert places == sorted(places)
     assert len(places) == 4
@@ -53,9 +41,6 @@ def test_verdict_then_a_figure_then_lists(tables: tuple[Rows, Rows, Rows], writt
     assert "Partial" not in reader.text
     assert " were run and timed with neurotier 0.1.0 (the neurotier authors, 2026)." in reader.text
     assert "(Holm, 1979, Scandinavian Journal of Statistics 6(2), 65-70)" in reader.text
-
-
-def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader], tmp_path: Path) -> None:
     for said in (
         "11 runs compared, 1 left out",
         "campaign tmpfs-2-2 tmpfs 2 2 invalid: swap was used",
@@ -63,7 +48,7 @@ def test_what_is_left_out_and_oversubscribed_is_said(written: tuple[Path, Reader
         "oversubscribed too few participants",  # among the conditions
         *(f"{word} {MEANINGS[word]}" for word in ("valid", "sure", "oversubscribed")),
     ):
-        assert said in written[1].text, said
+        assert said in reader.text, said
     fine = page(published(6, 1), tmp_path).text
     assert not [said for said in ("Oversubscribed:", "Left out", "Why not as many") if said in fine]
 

@@ -321,10 +321,8 @@ def prediction(data: ReportData) -> Section | None:
     return Section("Predicted and measured", text, rows)
 
 
-def cluster(data: ReportData) -> Section | None:
+def cluster(data: ReportData) -> Section:
     """Jobs and nodes."""
-    if not data.cluster:
-        return None
     rows = [row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster]
     columns = "job share attempt node state participants queue_wait_s elapsed_s cpus asked_memory_bytes max_rss_bytes"
     lines = [f"{line}." for line in cluster_lines(data)]
