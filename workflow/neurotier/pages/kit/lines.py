@@ -102,8 +102,7 @@ class Lines(Chart):
             axes.set_ylabel(f"{self.label} ({UNITS[self.unit].label})")
         found = [axes.get_legend_handles_labels() for axes in grid.flat]
         handles = {name: handle for each in found for handle, name in zip(*each, strict=True)}
-        place: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0, "fontsize": 8}
-        grid[0][-1].legend(handles.values(), handles, **place)
+        grid[0][-1].legend(handles.values(), handles, loc="upper left", bbox_to_anchor=(1.01, 1))
         return figure
 
     def draw_panel(self, axes: plot.Axes, title: str, looks: Mapping[str, dict[str, Any]]) -> None:
@@ -111,7 +110,7 @@ class Lines(Chart):
         own = [row for row in self.table if row["panel"] == title]
         for (_, name), points in gathered(((row["kind"], row["line"]), row) for row in own).items():
             draw_points(axes, points, UNITS[self.unit].scale, looks.get(name, {"color": GREY}))
-        axes.set_title(textwrap.fill(title, 32), fontsize=9, weight="bold")
+        axes.set_title(textwrap.fill(title, 32))
         axes.set_xlabel(self.panels[title])
         if self.counts:
             label_counts(axes, sorted({row["at"] for row in own}), self.place_text)

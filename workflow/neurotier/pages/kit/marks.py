@@ -155,7 +155,7 @@ class Spans(Mark):
         bars = [(place, row["start_s"], row["end_s"]) for place, row in phases]
         said = [f"{row[self.name]}, {row['phase']}: {unit.words(row['end_s'] - row['start_s'])}" for _, row in phases]
         draw_bars(axes, bars, said, facecolor=[self.colours[row["phase"]] for _, row in phases], linewidth=0)
-        left = [(end, job[0]) for end, (job, own) in zip(ends, jobs.items(), strict=True) if own[0].get("left")]
+        left = [place for *place, own in zip(ends, places, jobs.values(), strict=True) if own[0].get("left")]
         if left:
             axes.plot(*zip(*left, strict=True), **CROSS)
 
@@ -180,11 +180,10 @@ class Line(Mark):
 
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the lines."""
-        look: dict[str, Any] = {"color": self.colour, "linewidth": 1.0, "marker": "|", "markersize": 4}
         for place, row in rows:
             if row.get(self.low) is not None:
                 ends = [row[self.low] / unit.scale, row[self.high] / unit.scale]
-                axes.plot(ends, [place - self.above] * 2, **look)
+                axes.plot(ends, [place - self.above] * 2, color=self.colour, linewidth=1.0, marker="|", markersize=4)
 
 
 @dataclass(frozen=True)
@@ -316,11 +315,18 @@ class Lanes(Chart):
         axes.set_yticks([*heads, *names], [*heads.values(), *names.values()])
         for text in axes.get_yticklabels()[: len(heads)]:
             text.set_fontweight("bold")
-        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": 8}
         for place in texts:
-            axes.annotate(lanes[place]["text"], (1, place), (6, 0), va="center", **beside)
+            axes.annotate(
+                lanes[place]["text"],
+                (1, place),
+                (6, 0),
+                ("axes fraction", "data"),
+                "offset points",
+                va="center",
+                fontsize=8,
+            )
         axes.set_ylim(max(lanes) + 0.6, -0.6)
-        axes.set_title(shorten(rows[0][1].get("panel", ""), 110), fontsize=9, weight="bold")
+        axes.set_title(shorten(rows[0][1].get("panel", ""), 110))
         axes.set_xlabel(f"{self.x} ({unit.label})" if unit.label else self.x)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
@@ -354,10 +360,16 @@ def lanes_in(rows: Placed) -> float:
 
 def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
     """A legend in a line, in axes of its own."""
-    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0, 0.5), "borderaxespad": 0, "borderpad": 0}
-    look: dict[str, Any] = {"ncols": len(handles), "fontsize": 8, "handlelength": 1.2, "columnspacing": 1.2}
     axes.set_axis_off()
-    axes.legend(handles=handles, **look, **place).set_in_layout(False)
+    axes.legend(
+        handles=handles,
+        loc="center left",
+        bbox_to_anchor=(0, 0.5),
+        borderpad=0,
+        ncols=len(handles),
+        handlelength=1.2,
+        columnspacing=1.2,
+    ).set_in_layout(False)
 
 
 def side_by_side(lane: float, count: int) -> list[float]:
