@@ -200,9 +200,14 @@ class Points(Mark):
     def look(self) -> dict[str, Any]:
         """How a point looks."""
         size, edge = (11, 2.2) if self.marker == "|" else (4.5, 1.0)
-        fill = {"markerfacecolor": "white"} if self.marker == "o" else {}
-        look = {"linestyle": "", "marker": self.marker, "markersize": size, "markeredgewidth": edge}
-        return look | {"color": self.colour} | fill
+        return {
+            "linestyle": "",
+            "marker": self.marker,
+            "markersize": size,
+            "markeredgewidth": edge,
+            "color": self.colour,
+            "markerfacecolor": "white" if self.marker == "o" else self.colour,
+        }
 
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the points."""
@@ -289,7 +294,17 @@ class Lanes(Chart):
         figure = plot.Figure(figsize=(WIDTH_IN, sum(heights) + self.around_in))
         grid = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
         if handles:
-            draw_legend(grid.pop(0), handles)
+            legend = grid.pop(0)
+            legend.set_axis_off()
+            legend.legend(
+                handles=handles,
+                loc="center left",
+                bbox_to_anchor=(0, 0.5),
+                borderpad=0,
+                ncols=len(handles),
+                handlelength=1.2,
+                columnspacing=1.2,
+            ).set_in_layout(False)
         for axes, own in zip(grid, panels, strict=True):
             self.draw_panel(axes, own)
         ends = [axes.dataLim.x1 for axes in grid]
@@ -356,20 +371,6 @@ def lanes_in(rows: Placed) -> float:
     """Height of the lanes of a panel, in."""
     height_in = LANE_IN * (1 + rows[-1][0])
     return height_in if is_named(rows) else min(SQUEEZED_IN, height_in)
-
-
-def draw_legend(axes: plot.Axes, handles: Sequence[plot.Artist]) -> None:
-    """A legend in a line, in axes of its own."""
-    axes.set_axis_off()
-    axes.legend(
-        handles=handles,
-        loc="center left",
-        bbox_to_anchor=(0, 0.5),
-        borderpad=0,
-        ncols=len(handles),
-        handlelength=1.2,
-        columnspacing=1.2,
-    ).set_in_layout(False)
 
 
 def side_by_side(lane: float, count: int) -> list[float]:
