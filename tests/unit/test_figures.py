@@ -15,7 +15,7 @@ from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import Chart, house_style, hover
 from neurotier.pages.report import PAGE
-from neurotier.pages.report.data import ReportData, collect, doubts, is_plausible, participant_jobs
+from neurotier.pages.report.data import ReportData, collect, doubts, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
 from neurotier.pages.report.page import time_line
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
@@ -107,5 +107,4 @@ def test_sentences_state_the_finding(tmp_path: Path) -> None:
 def test_volumes_that_no_adult_has_are_told(volume_mm3: float, plausible: bool) -> None:
     """The bounds that the page states with their source; whatever the other images have."""
     row = {"brain_volume_mm3": volume_mm3, "outlier": False, "robust_z": 0.0}
-    assert is_plausible(row) == plausible
     assert doubts(row) == ("" if plausible else "beyond what adults have")

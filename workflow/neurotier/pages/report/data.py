@@ -181,15 +181,11 @@ def total(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def is_plausible(row: Row) -> bool:
-    """Whether an adult may have the brain volume of an image."""
-    return bool(LEAST_MM3 <= row["brain_volume_mm3"] <= MOST_MM3)
-
-
 def doubts(row: Row) -> str:
     """Why the mask of an image should be looked at; empty for most."""
     found = [f"outlier (robust z {row['robust_z']:+.1f})"] if row["outlier"] else []
-    return ", ".join(found if is_plausible(row) else [*found, "beyond what adults have"])
+    found += [] if LEAST_MM3 <= row["brain_volume_mm3"] <= MOST_MM3 else ["beyond what adults have"]
+    return ", ".join(found)
 
 
 def collect(places: Places, settings: Settings) -> ReportData:
