@@ -63,7 +63,7 @@ class Host:
         """Arguments for a run over participants."""
         plain_dataset(self.project.folder / "bids", {t1w(label): small_head() for label in labels})
         containers = {"form": "sandbox", **sections.pop("containers", {})}
-        given = self.project.configure(dataset={"source": "bids"}, containers=containers, **sections)
+        given = self.project.configure(dataset="bids", containers=containers, **sections)
         return [*given, *SDM, "--keep-going"]
 
     def run(self, arguments: list[str], target: str = "participants") -> Ended:

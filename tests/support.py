@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,6 @@ import fasteners
 import nibabel as nib
 import numpy as np
 import psutil
-import yaml
 from neurotier.core.places import file_of
 
 T = TypeVar("T")
@@ -73,6 +72,32 @@ class Ended:
         lines = [*self.lines("Analysing "), *self.lines(" be analysed: ")]
         return sorted({name for line in lines for name in re.findall(r"[\w/]*sub-\w+", line)})
 
+    def succeeded(self) -> Ended:
+        """Itself, whose exit code must be 0."""
+        assert self.code == 0, self.output
+        return self
+
+    def failed(self) -> Ended:
+        """Itself, whose exit code must not be 0, and which must say why in its own words."""
+        assert self.code != 0, self.output
+        assert not SHOWN_TRACE.search(self.output), self.output
+        return self
+
+    def says(self, *parts: str) -> None:
+        """Each of some texts must be in a line of the output."""
+        unsaid = [part for part in parts if not self.lines(part)]
+        assert not unsaid, f"{unsaid} is not said in:\n{self.output}"
+
+
+class Started(subprocess.Popen[bytes]):
+    """A command that runs; its output goes to a file."""
+
+    said: Path
+
+    def ended(self) -> Ended:
+        """Wait for its end."""
+        return Ended(self.wait(3 * PATIENCE_S), self.said.read_text())
+
 
 @dataclass(frozen=True)
 class Project:
@@ -85,7 +110,7 @@ class Project:
     results_name
         What the results folder is called.
     tools
-        A folder that comes first on PATH.
+        A folder that comes first on PATH, before the stand-ins.
     """
 
     folder: Path
@@ -122,32 +147,33 @@ class Project:
 
     def succeeds(self, *arguments: str, **how: Any) -> Ended:
         """Run snakemake, which must succeed."""
-        ended = self.snakemake(*arguments, **how)
-        assert ended.code == 0, ended.output
-        return ended
+        return self.snakemake(*arguments, **how).succeeded()
 
     def fails(self, *arguments: str, **how: Any) -> Ended:
-        """Run snakemake, which must end with a nonzero exit code, and say why in its own words."""
-        ended = self.snakemake(*arguments, **how)
-        assert ended.code != 0, ended.output
-        assert not SHOWN_TRACE.search(ended.output), ended.output
-        return ended
+        """Run snakemake, which must fail."""
+        return self.snakemake(*arguments, **how).failed()
 
-    def start(self, *arguments: str, cores: int = 2) -> subprocess.Popen[bytes]:
-        """Start snakemake in the background; its output goes to ``terminal.txt``.
+    def start(
+        self, *arguments: str, cores: int = 2, path: Path | None = None, start_new_session: bool = False
+    ) -> Started:
+        """Start snakemake in the background.
 
-        The end of its children is ignored, as by what is started by a program that ignores that of its own.
+        The end of its children is ignored, as by what is started by a program that ignores that of its own; words
+        before the command have to hear of its end.
         """
-        with (self.folder / "terminal.txt").open("wb") as file:
-            return subprocess.Popen(
+        with tempfile.NamedTemporaryFile(prefix="said-", dir=self.folder, delete=False) as file:
+            started = Started(
                 self.command(*arguments, cores=cores),
                 cwd=self.folder,
-                env=self.environment(),
+                env=self.environment(path),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                preexec_fn=partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN),
+                start_new_session=start_new_session,
+                preexec_fn=None if self.before() else partial(signal.signal, signal.SIGCHLD, signal.SIG_IGN),
             )
+        started.said = Path(file.name)
+        return started
 
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""
@@ -155,7 +181,7 @@ class Project:
 
     def environment(self, path: Path | None = None) -> dict[str, str]:
         """The environment of commands; ``path`` comes first on PATH."""
-        folders = [str(folder) for folder in (path, self.tools) if folder is not None]
+        folders = [str(folder) for folder in (path, self.tools, STAND_INS) if folder is not None]
         return ENVIRONMENT | {"PATH": os.pathsep.join([*folders, ENVIRONMENT["PATH"]])}
 
     def ended(self, command: Sequence[str], path: Path | None = None) -> Ended:
@@ -181,17 +207,18 @@ class Project:
 
     def configure(self, **sections: Any) -> list[str]:
         """Arguments for a configuration of one's own, laid over ``config/config.yaml``; its dataset is ``bids`` where
-        that is, and a tool may be given by its name alone.
+        that is; a dataset may be given by its source alone, a tool by its name, and paths as such.
 
         Other tests run beside it, so that runs are not held to be disturbed unless asked for.
         """
         if (self.folder / "bids").is_dir():
-            sections.setdefault("dataset", {"source": "bids"})
-        if isinstance(tool := sections.get("tool"), str):
-            sections["tool"] = {"name": tool}
+            sections.setdefault("dataset", "bids")
+        for name, key in (("dataset", "source"), ("tool", "name")):
+            if isinstance(given := sections.get(name), str | Path):
+                sections[name] = {key: given}
         sections.setdefault("validity", {"others_cpu_share": 1})
         file = self.folder / "own.yaml"
-        file.write_text(yaml.safe_dump(sections))
+        file.write_text(json.dumps(sections, default=str))
         return ["--configfile", str(file)]
 
     def table(self, path: str) -> list[dict[str, str]]:
@@ -359,14 +386,47 @@ def words_of(process: psutil.Process) -> list[str]:
         return []
 
 
-def processes_in(folder: Path) -> list[psutil.Process]:
-    """Those that work below a folder; some of Ray's have no environment to be known by."""
+def processes_in(folder: Path, part: str = "") -> list[psutil.Process]:
+    """Those that work below a folder or were given a path there, and have a part in their command line; some of Ray's
+    have no environment to be known by."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if Path(process.cwd()).is_relative_to(folder):
+            line = " ".join(process.cmdline())
+            is_there = str(folder) in line or Path(process.cwd()).is_relative_to(folder)
+            if is_there and part in line and process.pid != os.getpid():
                 found.append(process)
     return found
+
+
+BUSY = """
+import glob, sys, time
+while True:
+    end_s = time.monotonic() + 0.1
+    if not glob.glob(sys.argv[1]):
+        time.sleep(0.1)
+    while time.monotonic() < end_s:
+        pass
+"""
+
+
+@contextmanager
+def busy_loops(count: int, pattern: str = "/") -> Iterator[None]:
+    """So many processes that are busy while there is something that matches a pattern."""
+    loops = [subprocess.Popen([sys.executable, "-c", BUSY, pattern]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def bids_errors(dataset: Path) -> list[dict[str, Any]]:
+    """What the validator of BIDS finds wrong with a dataset."""
+    program = str(Path(sys.executable).with_name("bids-validator-deno"))
+    done = subprocess.run([program, "--json", str(dataset)], env=ENVIRONMENT, capture_output=True, text=True)
+    return [issue for issue in json.loads(done.stdout)["issues"]["issues"] if issue["severity"] == "error"]
 
 
 def listening(folder: Path) -> set[str]:
@@ -388,6 +448,11 @@ def slow_project(folder: Path) -> Project:
     """A project whose bet lasts, and takes next to no CPU time."""
     script(folder / "bin/bet", f'sleep 3\nexec {STAND_INS}/bet "$@"')
     return Project.at(folder / "project", tools=folder / "bin")
+
+
+def sleeping(seconds: float) -> dict[str, Any]:
+    """A tool that does nothing for so long, s."""
+    return {"name": "noop", "noop": {"sleep_s": seconds}}
 
 
 def quiet(line: str) -> None:

@@ -25,7 +25,7 @@ from devices import loop_device
 from neurotier.run.head import compile_library
 from noise import make_noise
 from pool_jobs import prepared_results
-from support import ENVIRONMENT, ROOT, STAND_INS, Project, t1w
+from support import ENVIRONMENT, ROOT, STAND_INS, Project, sleeping, t1w
 
 REPETITIONS = 15
 AT_ONCE, ROUNDS = 25, 3
@@ -64,7 +64,7 @@ PARALLEL = ["parallel", "--will-cite", "-j", str(AT_ONCE), "-a", "names"]
 """Runs a command for each line of the file ``names``."""
 
 CASES: dict[str, tuple[int, Mapping[str, Any], str]] = {
-    "sleep 2": (200, {"name": "noop", "noop": {"sleep_s": 2}}, "sleep 2"),
+    "sleep 2": (200, sleeping(2), "sleep 2"),
     "stand-in bet": (50, {"name": "bet"}, "bet head.nii.gz brain -m -f 0.5"),
 }
 """Name to the number of participants, our tool, and the raw command in a folder with the head."""
@@ -173,9 +173,9 @@ def slow(_: Path) -> Iterator[Goal]:
         (project.folder / "names").write_text("\n".join(f"sub-{n:02d}" for n in range(SLOW_PARTICIPANTS)))
         (project.folder / "hand.sh").write_text(BY_HAND.format(bids=tier / "bids"))
         arguments = project.configure(
-            dataset={"source": str(tier / "bids")},
+            dataset=tier / "bids",
             tool="noop",
-            tiers={"slow": {"path": str(tier), "kind": "block"}},
+            tiers={"slow": {"path": tier, "kind": "block"}},
             placement={"dataset": "slow", "work": "tmpfs"},
         )
         prepare(project, arguments)

@@ -35,8 +35,6 @@ import math
 import os
 import shutil
 import statistics
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -50,7 +48,7 @@ from devices import fuse_folder, loop_device
 from faults.disturbances import joining, memory_group
 from noise import make_noise_dataset
 from slow_network import slow_network_folder
-from support import Project
+from support import Project, busy_loops, sleeping
 
 PARTICIPANTS = 26
 SEED = 2026
@@ -179,9 +177,9 @@ def images(
         project,
         part,
         {"placements": placements, "parallelism": list(at_once), "cache": [cache]},
-        dataset={"source": str(project.folder / "noise")},
-        tool={"name": "noop", "noop": {"sleep_s": 1.0}},
-        tiers={name: {"path": str(path), "kind": kinds.get(name, "block")} for name, path in tiers.items()},
+        dataset={"source": project.folder / "noise"},
+        tool=sleeping(1.0),
+        tiers={name: {"path": path, "kind": kinds.get(name, "block")} for name, path in tiers.items()},
     )
 
 
@@ -213,8 +211,7 @@ def little_memory(project: Project, stack: ExitStack) -> list[Outcome]:
 
 def busy(project: Project, stack: ExitStack) -> list[Outcome]:
     """Images of noise beside others who are busy."""
-    for _ in range(BUSY):
-        stack.callback(subprocess.Popen([sys.executable, "-c", "while True: pass"]).kill)
+    stack.enter_context(busy_loops(BUSY))
     try:
         return images(project, "busy", {"disk": {}}, [2, 8], {})
     except AssertionError as refusal:  # what was said is in it
@@ -226,7 +223,7 @@ def source(project: Project, stack: ExitStack) -> list[Outcome]:
     """A run that fetches its images over the slow network; what it does of them is not told beforehand."""
     network = stack.enter_context(slow_network_folder(RATE))
     shutil.copytree(project.folder / "noise", network.with_name("served") / "noise", symlinks=True)
-    given = {"dataset": {"source": str(network / "noise")}, "tool": "noop"}
+    given = {"dataset": {"source": network / "noise"}, "tool": "noop"}
     arguments, own = advise(project, "source", FETCHING_AT_ONCE, **given)
     (advice,) = (row for row in own.table("advice/advice.tsv") if row["in_use"] == "true")
     project.succeeds(*arguments, cores=FETCHING_AT_ONCE)

@@ -30,7 +30,7 @@ from devices import loop_device
 from neurotier.core.tables import read_table
 from neurotier.storage.page_cache import evict
 from noise import make_noise
-from support import ENVIRONMENT, Project, script
+from support import ENVIRONMENT, Project, script, sleeping
 
 PARTICIPANTS = 40
 AT_ONCE = (2, 4)
@@ -59,9 +59,9 @@ def run(
     out = way == "out"
     source, results = (project.folder / "noise", slow / "results") if out else (slow / "noise", project.results)
     arguments = project.configure(
-        dataset={"source": str(source)},
-        tool={"name": "bet"} if out else {"name": "noop", "noop": {"sleep_s": compute_s}},
-        tiers={"slow": {"path": str(slow), "kind": "block"}},
+        dataset=source,
+        tool={"name": "bet"} if out else sleeping(compute_s),
+        tiers={"slow": {"path": slow, "kind": "block"}},
         placement={"results": "slow"} if out else {"dataset": "slow"},
         shares={"staging_beside": beside},
     )

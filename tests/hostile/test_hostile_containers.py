@@ -129,9 +129,7 @@ def test_a_tool_that_has_the_host_copied_or_read_when_it_is_prepared(
     for number in numbers:
         containers = {"environment": {"ATTACK": str(number)}}
         arguments = host.arguments(["01"], tool=tool, containers=containers)
-        ended = host.run(arguments, "results/index/tool.json")
-        assert ended.code != 0
-        assert ended.lines(PREPARING[number][1]), ended.output
+        host.run(arguments, "results/index/tool.json").failed().says(PREPARING[number][1])
         assert not list(host.project.folder.glob("neurotier-*/image-store/*.cache"))
 
 
@@ -197,8 +195,7 @@ def test_an_app_that_writes_out_of_its_folder_fails_alone(host: Host, engine: En
     }
     (host.folder / "image").mkdir()
     image = make_tiny(engine, host.folder / "image", by_participant(scripts, "$5"))
-    ended = host.run(host.arguments(scripts, app={"image": str(image), "name": "evil"}), "all")
-    assert ended.code != 0
-    assert ended.lines("neurotier: sub-00: evil: /out/d: is a link that leads out of its folder, to "), ended.output
+    ended = host.run(host.arguments(scripts, app={"image": image, "name": "evil"}), "all").failed()
+    ended.says("neurotier: sub-00: evil: /out/d: is a link that leads out of its folder, to ")
     assert not (host.project.results / "app" / "sub-00").exists()
     assert (host.project.results / "app" / "sub-01" / "d" / "log").read_text() == "evil\n"

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from slurm_cluster import wait_until
-from support import NOBODY, PATIENCE_S, STAND_INS, Project, listening, processes_in, words_of
+from support import NOBODY, PATIENCE_S, STAND_INS, Project, listening, processes_in
 
 STAGED = {
     "tiers": ["local"],
@@ -63,15 +63,20 @@ def test_nobody_else_joins_what_staging_starts(project: Project, attacker: Path,
     try:
         wait_until(lambda: any(project.folder.glob("neurotier-*/**/writer-0.bp.sst")), "the stream of SST")
         assert listening(project.folder) == set()
-        max(named(project, "staging.program"), key=psutil.Process.create_time).kill()  # the next engine's turn
+        max(
+            processes_in(project.folder, "staging.program"), key=psutil.Process.create_time
+        ).kill()  # the next engine's turn
 
-        wait_until(lambda: bool(named(project, "ray::Reader")), "Ray's reader")
-        (program,), (store,) = named(project, "staging.program"), named(project, "gcs_server")
+        wait_until(lambda: bool(processes_in(project.folder, "ray::Reader")), "Ray's reader")
+        (program,), (store,) = (
+            processes_in(project.folder, "staging.program"),
+            processes_in(project.folder, "gcs_server"),
+        )
         program.suspend()  # so that no processor is busy meanwhile
         assert listening(project.folder) == {"127.0.0.1"}
         token = Path(store.environ()["RAY_AUTH_TOKEN_PATH"])
         assert token.stat().st_mode & 0o077 == 0
-        assert not named(project, token.read_text())
+        assert not processes_in(project.folder, token.read_text())
         (port,) = (connection.laddr.port for connection in store.net_connections("inet") if not connection.raddr)
         said = join(port, attacker)
         assert "ran as" not in said
@@ -80,11 +85,6 @@ def test_nobody_else_joins_what_staging_starts(project: Project, attacker: Path,
         snakemake.send_signal(signal.SIGTERM)
         snakemake.wait(PATIENCE_S)
     assert processes_in(project.folder) == []
-
-
-def named(project: Project, part: str) -> list[psutil.Process]:
-    """Processes of a project by a part of their command line."""
-    return [one for one in processes_in(project.folder) if part in " ".join(words_of(one))]
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,11 @@ def silent() -> Iterator[Path]:
 
 def test_a_run_on_a_silent_tier_ends_in_a_line(silent: Path, project: Project) -> None:
     project.heads("01")
-    far = {"far": {"path": str(silent), "kind": "network"}}
+    far = {"far": {"path": silent, "kind": "network"}}
     given = project.configure(tool="noop", tiers=far, placement={"work": "far"})
     ended = project.snakemake("check", *given)
     assert ended.code == 1
-    assert ended.lines(f"tier 'far': {silent} does not answer within 20 s"), ended.output
+    ended.says(f"tier 'far': {silent} does not answer within 20 s")
     given = project.configure(tool="noop", tiers=far)
     ended = project.succeeds("participants", *given)
     ended = project.snakemake("check", *given)
@@ -54,5 +54,5 @@ def test_a_folder_that_is_named_without_a_tier_is_named_too(silent: Path, projec
         tool="noop", **{"dataset": {"source": far}} if key == "dataset.source" else {"results": far}
     )
     ended = project.fails("participants", *given)
-    assert ended.lines(f"config key {key}: {silent}"), ended.output
+    ended.says(f"config key {key}: {silent}")
     assert "does not answer within 20 s" in ended.output

@@ -45,7 +45,7 @@ def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: 
     """Twice as many participants at once as there are cores: all of it is computing and waiting for a core."""
     labels = [f"{number:02d}" for number in range(2 * len(os.sched_getaffinity(0)))]
     project.heads(*labels)
-    app = {"image": str(make_tiny(engine, tmp_path, APP)), "name": "tiny"}
+    app = {"image": make_tiny(engine, tmp_path, APP), "name": "tiny"}
     given = project.configure(app=app, shares={"participants": 1})
     project.succeeds(*given, "--sdm", "apptainer", cores=len(labels))
     rows = project.table("profile/profile.tsv")

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 from conftest import missing
 from devices import fuse_folder, loop_device
-from support import Project, git, plain_dataset, read_json, t1w
+from support import Project, busy_loops, committed, git, plain_dataset, read_json, t1w
 
 SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
 
@@ -26,8 +25,6 @@ SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
 def keys_without_content(folder: Path, participants: int = 100) -> Path:
     """A DataLad-like dataset with sites as folders of CoRR, of which git-annex knows keys and sizes alone."""
     folder.mkdir()
-    git(folder, "init", "--quiet")
-    git(folder, "annex", "init", "--quiet")
     (folder / "dataset_description.json").write_text(json.dumps({"Name": "keys", "BIDSVersion": "1.10.0"}))
     for number in range(participants):
         for session in range(1, 2 + number % 2):
@@ -36,8 +33,7 @@ def keys_without_content(folder: Path, participants: int = 100) -> Path:
             image.parent.mkdir(parents=True)
             key = f"SHA256E-s{8_000_000 + 50_000 * number}--{number:062x}{session:02x}.nii.gz"
             image.symlink_to(f"../../../.git/annex/objects/aa/bb/{key}/{key}")
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "-m", "keys")
+    git(committed(folder), "annex", "init")
     return folder
 
 
@@ -48,20 +44,20 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     """
     (memory_folder / "small").mkdir()
     tiers = {
-        "tmpfs": {"path": str(memory_folder), "capacity": "400 MiB"},
-        "small": {"path": str(memory_folder / "small"), "kind": "tmpfs", "capacity": "30 MiB"},
+        "tmpfs": {"path": memory_folder, "capacity": "400 MiB"},
+        "small": {"path": memory_folder / "small", "kind": "tmpfs", "capacity": "30 MiB"},
     }
     common = {"tiers": tiers, "tool": "noop", "probe": SMALL}
-    arguments = project.configure(dataset={"source": str(demo_source)}, **common)
+    arguments = project.configure(dataset=demo_source, **common)
     ended = project.succeeds("advise", *arguments)
-    assert ended.lines("local (in use)  2        as found"), ended.output
+    ended.says("local (in use)  2        as found")
     (advice,) = ended.lines("Advice: ")
     rows = project.table("advice/advice.tsv")
     assert [(row["placement"], row["work_tier"], row["in_use"], row["fits"]) for row in rows] == [
         ("local", "local", "true", "true"),
         ("tmpfs", "tmpfs", "false", "true"),
     ]
-    assert ended.lines("Not judged, since the smallest probe has no room there: tier small."), ended.output
+    ended.says("Not judged, since the smallest probe has no room there: tier small.")
     for row in rows:
         assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
     assert advice.removeprefix("Advice: ").rstrip(".") in project.page("advice").replace("&#39;", "'")
@@ -78,20 +74,17 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     assert "Predicted and measured" in project.page("report")
 
     keys = keys_without_content(tmp_path / "keys")
-    arguments = project.configure(
-        dataset={"source": str(keys)}, results="keys", advice={"calibration": "results"}, **common
-    )
+    arguments = project.configure(dataset=keys, results="keys", advice={"calibration": "results"}, **common)
     shutil.copytree(project.results / "probe", project.folder / "keys" / "probe")
     ended = project.succeeds("advise", *arguments, cores=8)
-    assert ended.lines("100 participants to analyse")
-    assert ended.lines("CPU time and bytes by 4 records of results")
+    ended.says("100 participants to analyse", "CPU time and bytes by 4 records of results")
     (misfit,) = [line for line in ended.lines("tmpfs does not fit: needs ") if line.startswith("Advice")]
     assert "(work) on tmpfs, has " in misfit
 
-    arguments = project.configure(dataset={"source": str(keys)}, results="alone", **common)
-    ended = project.fails("advise", *arguments)
-    assert ended.lines("cannot be analysed as a calibration: git-annex knows of no copy of its content"), ended.output
-    assert "Traceback" not in ended.output
+    arguments = project.configure(dataset=keys, results="alone", **common)
+    project.fails("advise", *arguments).says(
+        "cannot be analysed as a calibration: git-annex knows of no copy of its content"
+    )
 
 
 @pytest.fixture
@@ -120,19 +113,6 @@ def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting
     assert {row["limit"] for row in slow} == {f"writing to {name}" for name in waiting_tiers}
 
 
-BUSY = """
-import sys, time
-from pathlib import Path
-while True:
-    end_s = time.monotonic() + 0.1
-    if not Path(sys.argv[1]).exists():
-        time.sleep(0.1)
-    while time.monotonic() < end_s:
-        pass
-"""
-"""A busy loop while a folder is there."""
-
-
 @pytest.mark.nightly("long")
 def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Project, demo_source: Path) -> None:
     """The calibration is tried once more by one job, and one of it from an empty page cache; neither is kept.
@@ -141,20 +121,13 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     they rest.
     """
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
-    dataset = {"source": str(demo_source), "drop": True}
+    dataset = {"source": demo_source, "drop": True}
     given = {"dataset": dataset, "tool": "noop", "probe": SMALL, "campaign": campaign}
     arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
     while_trying = project.results / "advice" / ".rehearsal.partial"
-    busy = [sys.executable, "-c", BUSY, str(while_trying)]
     processors = len(os.sched_getaffinity(0))
-    loops = [subprocess.Popen(busy) for _ in range(4 * processors)]
-    try:
-        ended = project.snakemake("advise", *arguments)
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-    assert ended.code == 0, ended.output
+    with busy_loops(4 * processors, str(while_trying)):
+        project.succeeds("advise", *arguments)
     found = read_json(project.results / "advice" / "rehearsal.json")
     assert found["why"] == ""
     records = found["shared"]["records"]

@@ -30,14 +30,13 @@ esac"""
 
 
 @pytest.fixture
-def study(project: Project) -> dict[str, Any]:
+def study(project: Project) -> None:
     """Two participants, the first of two sessions, with an anatomical and a functional image in each."""
     sessions = [("01", "1"), ("01", "2"), ("02", "1")]
     names = {f"sub-{label}/ses-{session}/{{0}}/sub-{label}_ses-{session}" for label, session in sessions}
     images = {name.format("anat") + "_T1w.nii.gz": small_head() for name in names}
     images |= {name.format("func") + "_task-rest_bold.nii.gz": small_head(1) for name in names}
     plain_dataset(project.folder / "bids", images)
-    return {"source": "bids"}
 
 
 def example(name: str, project: Project, results: str = "", **sections: Any) -> list[str]:
@@ -53,9 +52,7 @@ def calls_in(log: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("datalad_container")
-def test_mriqc_by_session_and_at_the_group_level(
-    project: Project, study: dict[str, Any], engine: Engine, tmp_path: Path
-) -> None:
+def test_mriqc_by_session_and_at_the_group_level(project: Project, study: None, engine: Engine, tmp_path: Path) -> None:
     """Its image comes from a DataLad container dataset."""
     image = make_tiny(engine, tmp_path, APP)
     containers = project.folder / "containers-dataset"
@@ -63,11 +60,10 @@ def test_mriqc_by_session_and_at_the_group_level(
         ["create", str(containers)],
         ["containers-add", "-d", str(containers), "--url", str(image), "bids-mriqc"],
     ):
-        ended = project.ended(["datalad", *words])
-        assert ended.code == 0, ended.output
+        project.ended(["datalad", *words]).succeeded()
     app = {"image": "datalad:containers-dataset#bids-mriqc", "memory_mb": 2500}
     made = Project(project.folder, results_name="results-mriqc")
-    project.succeeds(f"results-mriqc/{DONE}", *example("mriqc", project, dataset=study, app=app), cores=3)
+    project.succeeds(f"results-mriqc/{DONE}", *example("mriqc", project, app=app), cores=3)
     common = "-w /work/intermediate --nprocs 3 --omp-nthreads 3 --mem-gb 2 --no-sub --notrack"
     participant = "/data /out participant --participant-label 01 --session-id"
     assert calls_in(made.log("sub-01")) == [f"{participant} {session} {common}" for session in "12"]
@@ -86,15 +82,15 @@ def test_mriqc_by_session_and_at_the_group_level(
 
 @pytest.mark.nightly
 def test_fmriprep_with_licence_templates_and_filters(
-    project: Project, study: dict[str, Any], engine: Engine, tmp_path: Path
+    project: Project, study: None, engine: Engine, tmp_path: Path
 ) -> None:
     (project.folder / "license.txt").write_text("me@example.org\n")
     (project.folder / "fmriprep-filter.json").write_text('{"t1w": {"session": "1"}}\n')
     template = project.folder / "templateflow" / "tpl-MNI152NLin2009cAsym" / "tpl-MNI152NLin2009cAsym_T1w.nii.gz"
     template.parent.mkdir(parents=True)
     template.write_text("template\n")
-    app = {"image": str(make_tiny(engine, tmp_path, APP)), "threads": 2, "memory_mb": 1500}
-    given = example("fmriprep", project, dataset=study, app=app)
+    app = {"image": make_tiny(engine, tmp_path, APP), "threads": 2, "memory_mb": 1500}
+    given = example("fmriprep", project, app=app)
     made = Project(project.folder, results_name="results-fmriprep")
     project.succeeds("results-fmriprep/" + DONE, *given)
     arguments = (
@@ -121,7 +117,7 @@ def test_fmriprep_with_licence_templates_and_filters(
     shipped: list[str] = yaml.safe_load((ROOT / "config/examples/fmriprep.yaml").read_text())["app"]["arguments"]
     sessionwise = ["--subject-anatomical-reference", "sessionwise"]
     by_session = {"level": "session", "session_option": "--session-label", "arguments": shipped + sessionwise}
-    given = example("fmriprep", project, "by-session", dataset=study, app={**app, **by_session})
+    given = example("fmriprep", project, "by-session", app={**app, **by_session})
     project.succeeds("by-session/" + DONE, *given)
     assert calls_in(Project(project.folder, results_name="by-session").log("sub-01")) == [
         f"{participant} 01 --session-label {session} {arguments} {' '.join(sessionwise)}" for session in "12"

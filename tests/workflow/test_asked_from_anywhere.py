@@ -17,7 +17,7 @@ def runs(project: Project, tiny_image: Path) -> Project:
     for name in ("one", "two"):
         image = project.folder / f"{name}.sif"
         image.write_bytes(tiny_image.read_bytes() + name.encode())
-        tool = {"name": "bet", "bet": {"image": str(image)}}
+        tool = {"name": "bet", "bet": {"image": image}}
         given = project.configure(tool=tool, results=name)
         project.succeeds(f"{name}/index/image.json", *given, "--sdm", "apptainer")
     return project
@@ -42,8 +42,7 @@ def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> N
     assert (kept.code, kept.output) == (0, "")
     assert names(runs) == both
     shutil.rmtree(runs.folder / "two")
-    removed = asked("images", str(runs.folder / "one"), "--remove-unused", "0")
-    assert removed.code == 0
+    removed = asked("images", str(runs.folder / "one"), "--remove-unused", "0").succeeded()
     gone = both - names(runs)
     assert {Path(path).name.partition("-")[0] for path in gone} == {"two"}
     assert all(str(runs.folder / path) in removed.output for path in gone)
@@ -53,17 +52,15 @@ def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> N
 def test_results_may_be_an_absolute_path(project: Project, tmp_path: Path) -> None:
     project.heads("00")
     results = tmp_path / "elsewhere" / "out"
-    given = project.configure(tool="noop", results=str(results))
-    missing = project.fails("participants", *given)
-    assert missing.lines(f"config key results: {results.parent} is not an existing folder"), missing.output
+    given = project.configure(tool="noop", results=results)
+    project.fails("participants", *given).says(f"config key results: {results.parent} is not an existing folder")
     results.parent.mkdir()
     ended = project.succeeds("participants", *given)
     assert "1 T1w image of 1 participant; 0 skipped" in ended.output
     assert list((results / "profile" / "records").rglob("sub-00.json"))
     assert not project.results.exists()
-    watched = project.run("-m", "neurotier", "watch", str(results), "--once")
-    assert watched.code == 0, watched.output
-    assert project.snakemake("participants", *given).lines("Nothing to be done")
+    project.run("-m", "neurotier", "watch", str(results), "--once").succeeded()
+    project.snakemake("participants", *given).says("Nothing to be done")
 
 
 def names(project: Project) -> set[str]:
@@ -85,7 +82,7 @@ def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
         said = f"neurotier: {here}: its last run was in {project.results}: this folder was moved or copied; "
         assert ended.output == said + "start a run here, or name that folder\n"
     project.succeeds("here/index/tool.json", *given, "--config", "results=here")
-    assert project.run("-m", "neurotier", "watch", str(here), "--once").code == 0
+    project.run("-m", "neurotier", "watch", str(here), "--once").succeeded()
 
 
 def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Project) -> None:
@@ -99,4 +96,4 @@ def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Proje
         ended = moved.succeeds("participants", *given)
         assert ended.analysed == []
         assert sorted(row["participant"] for row in moved.table("index/images.tsv")) == left
-        assert moved.succeeds("participants", *given).lines("Nothing to be done")
+        moved.succeeds("participants", *given).says("Nothing to be done")

@@ -15,7 +15,6 @@ from conftest import missing
 from devices import loop_device
 from support import (
     PATIENCE_S,
-    STAND_INS,
     Project,
     checksums,
     git,
@@ -23,6 +22,7 @@ from support import (
     read_json,
     script,
     sha256,
+    sleeping,
     small_head,
     t1w,
     wait_for,
@@ -44,7 +44,7 @@ def expect(project: Project, line: str, *arguments: str) -> str:
 
 
 def test_missing_source(project: Project) -> None:
-    arguments = project.configure(dataset={"source": "/nowhere/at all"})
+    arguments = project.configure(dataset="/nowhere/at all")
     output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
     assert "Job stats" not in output
     assert not project.results.exists()
@@ -70,7 +70,7 @@ BROKEN: dict[str, tuple[np.ndarray | bytes, str]] = {
 def test_broken_images_are_reported_and_once_mended_analysed(project: Project) -> None:
     project.heads("good", **{label: content for label, (content, _) in BROKEN.items()})
     began_s, arguments = time.time(), project.configure(tool="bet")
-    project.fails(*arguments, path=STAND_INS)
+    project.fails(*arguments)
     assert min(file.stat().st_mtime for file in project.results.rglob("*") if file.is_file()) > began_s - 1
     project.succeeds(*arguments, "--report", "report.zip", cores=0)
     assert (project.folder / "report.zip").stat().st_size > 100_000
@@ -79,7 +79,7 @@ def test_broken_images_are_reported_and_once_mended_analysed(project: Project) -
     assert read_json(project.derivatives / "dataset_description.json")["Name"] == "Brain extraction"
     project.heads(*BROKEN)
     arguments = project.configure(dataset={"source": "bids", "participants": ["good", *BROKEN]}, tool="bet")
-    project.succeeds(*arguments, path=STAND_INS)
+    project.succeeds(*arguments)
     assert len(project.table("group/group.tsv")) == len(BROKEN) + 1
     assert 'class="verdict good"' in project.page("report")
 
@@ -90,7 +90,7 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
     output = expect(
         project,
         f"{image}: git-annex knows of no copy of its content",
-        *project.configure(dataset={"source": str(demo_copy)}, tool="noop"),
+        *project.configure(dataset=demo_copy, tool="noop"),
     )
     assert "3 of 4 participants done, 1 failed" in output
 
@@ -100,7 +100,7 @@ def test_a_clone_that_was_lost_and_made_again_of_another_version_is_not_mixed_in
 ) -> None:
     """Whoever had it cloned again: this run's first start, or other results on the tier."""
     image = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-    given = ["participants", *project.configure(dataset={"source": str(demo_copy), "sites": ["SiteA"]}, tool="noop")]
+    given = ["participants", *project.configure(dataset={"source": demo_copy, "sites": ["SiteA"]}, tool="noop")]
     project.succeeds(*given)
     lost, kept = project.records()
     lost.unlink()
@@ -119,7 +119,7 @@ def test_a_clone_that_was_lost_and_made_again_of_another_version_is_not_mixed_in
 
 
 def test_a_study_that_was_moved_goes_on(project: Project, demo_source: Path) -> None:
-    dataset = {"source": str(demo_source), "sites": ["SiteA"]}
+    dataset = {"source": demo_source, "sites": ["SiteA"]}
     project.succeeds("participants", *project.configure(dataset=dataset, tool="noop"))
     project.records()[0].unlink()
     moved = Project(project.folder.rename(project.folder.with_name("moved")))
@@ -182,21 +182,20 @@ def test_tier_path_that_is_missing(project: Project) -> None:
     arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/pmem"]
     line = "tier 'pmem': its path /nowhere/pmem is not an existing folder"
     expect(project, line, *arguments)
-    ended = project.succeeds("--dry-run", *arguments)
-    assert ended.lines(f"a run would be refused: {line}")
+    project.succeeds("--dry-run", *arguments).says(f"a run would be refused: {line}")
     assert not project.results.exists()
 
 
 def test_tier_that_is_read_only(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(project.folder / "fast", "size=1m,ro")
-    arguments = [*project.configure(tiers={"tmpfs": {"path": str(folder)}}), "--workflow-profile", "profiles/tmpfs"]
+    arguments = [*project.configure(tiers={"tmpfs": {"path": folder}}), "--workflow-profile", "profiles/tmpfs"]
     expect(project, "is mounted read-only", *arguments)
 
 
 def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(project.folder / "fast", "size=1m")
     plain_dataset(project.folder / "bids", {t1w("01"): np.random.default_rng(0).normal(size=(90, 90, 90))})
-    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "noop"}
+    sections = {"tiers": {"tmpfs": {"path": folder}}, "tool": "noop"}
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
     expect(project, "sub-01: tier 'tmpfs' has too little room: 1 MiB and inodes for", *arguments)
     assert list(folder.iterdir()) == []
@@ -207,13 +206,13 @@ def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[...
     folder = mount_tmpfs(project.folder / "fast", "size=6m")
     script(tmp_path / "bet", f"mount -o remount,ro {folder}")
     project.heads("01")
-    sections = {"tiers": {"tmpfs": {"path": str(folder)}}, "tool": "bet"}
+    sections = {"tiers": {"tmpfs": {"path": folder}}, "tool": "bet"}
     arguments = ["participants", *project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
     ended = project.fails(*arguments, path=tmp_path)
-    assert ended.lines(f"failed  sub-01: tier 'tmpfs' became read-only, at {folder}"), ended.output
+    ended.says(f"failed  sub-01: tier 'tmpfs' became read-only, at {folder}")
     assert not ended.lines("cannot remove"), ended.output
     subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
-    project.succeeds(*arguments, path=STAND_INS)
+    project.succeeds(*arguments)
     assert not list(folder.iterdir())
 
 
@@ -230,7 +229,7 @@ def test_tier_whose_device_fails(project: Project, tmp_path: Path, role: str, sa
             device = Path(subprocess.check_output(["findmnt", "-no", "SOURCE", folder], text=True).strip()).name
             script(tmp_path / "bet", f"echo test >/sys/fs/ext4/{device}/trigger_fs_error")
             project.heads("01")
-            tiers = {"failing": {"path": str(folder), "kind": "block"}}
+            tiers = {"failing": {"path": folder, "kind": "block"}}
             arguments = project.configure(tiers=tiers, placement={role: "failing"}, tool="bet")
             ended = project.fails("participants", *arguments, path=tmp_path)
             assert all(map(ended.lines, said)), ended.output
@@ -243,9 +242,9 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
     folder = mount_tmpfs(project.folder / "small", "size=6000k")
     noise = np.random.default_rng(0).integers(100, 999, (106, 106, 106)).astype(np.int16)
     project.heads(**dict.fromkeys(map("{:02d}".format, range(5)), noise))
-    sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "placement": {"results": "small"}}
+    sections = {"tiers": {"small": {"path": folder, "kind": "tmpfs"}}, "placement": {"results": "small"}}
     arguments = project.configure(**sections, tool="bet")
-    ended = project.fails(*arguments, path=STAND_INS, cores=1)
+    ended = project.fails(*arguments, cores=1)
     said = ended.lines("No space left on device") + ended.lines("became full")
     assert said, ended.output
     print(f"exit {ended.code} | {said[0]}")
@@ -267,17 +266,18 @@ def test_programs_that_are_missing_are_said_before_the_first_job(
         if tool.name != "fio":
             (tmp_path / tool.name).symlink_to(tool)
     path, given = f"PATH={Path(sys.executable).parent}:{tmp_path}", project.configure(tool="bet")
-    ended = project.ended(["env", path, *project.command(*targets, *given)])
-    assert ended.code != 0
-    assert ended.lines("target probe: fio is not on PATH; install it (Debian, Ubuntu: apt"), ended.output
-    assert ended.lines("tool 'bet': bet is not on PATH; install or load it"), ended.output
+    ended = project.ended(["env", path, *project.command(*targets, *given)]).failed()
+    ended.says(
+        "target probe: fio is not on PATH; install it (Debian, Ubuntu: apt",
+        "tool 'bet': bet is not on PATH; install or load it",
+    )
     assert not ended.lines("Probing tier")
     assert not (project.results / "index" / "dataset.json").exists()
 
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:
     project.heads("01")
-    sections = {"tool": {"name": "noop", "noop": {"sleep_s": 40}}}
+    sections = {"tool": sleeping(40)}
     arguments = project.configure(**sections)
     first = project.start("participants", *arguments)
     try:
@@ -293,11 +293,8 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
 def test_results_on_a_file_system_without_locks(project: Project) -> None:
     project.heads("01")
     injected = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=ENOLCK"]
-    ended = project.ended([*injected, *project.command("participants", *project.configure(tool="noop"))])
-    assert ended.code != 0
-    assert ended.lines(
-        "results: its file system cannot keep two runs apart (flock: No locks available); choose a folder"
-    )
+    ended = project.ended([*injected, *project.command("participants", *project.configure(tool="noop"))]).failed()
+    ended.says("results: its file system cannot keep two runs apart (flock: No locks available); choose a folder")
 
 
 def test_names_that_a_shell_would_read(project: Project) -> None:
@@ -324,12 +321,12 @@ def test_tier_and_source_paths_with_characters_a_shell_would_read(project: Proje
     odd.mkdir()
     plain_dataset(odd / "bids", {t1w("01"): small_head()})
     results = "a b'c\"/res;ults"
-    dataset = {"source": str(odd / "bids")}
-    project.succeeds(*project.configure(dataset=dataset, tool="bet", results=results), path=STAND_INS)
+    dataset = {"source": odd / "bids"}
+    project.succeeds(*project.configure(dataset=dataset, tool="bet", results=results))
     assert len(checksums(project.folder / results / "derivatives" / "sub-01")) == 4
     assert not list(project.folder.rglob("pwned"))
 
 
 def test_braces_in_a_version_are_git_s(project: Project, demo_source: Path) -> None:
-    given = project.configure(dataset={"source": str(demo_source), "version": "HEAD@{0}"}, tool="noop")
+    given = project.configure(dataset={"source": demo_source, "version": "HEAD@{0}"}, tool="noop")
     project.succeeds("results/index/dataset.json", *given)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import yaml
-from support import ENVIRONMENT, ROOT, Project, wait_for, while_running
+from support import ENVIRONMENT, ROOT, Project, sleeping, wait_for, while_running
 
 PROFILE = ROOT / "profiles" / "cluster-generic" / "profile.yaml"
 COMMANDS = {
@@ -67,12 +66,13 @@ def test_a_job_is_submitted_followed_and_missed_when_it_is_killed(project: Proje
 @pytest.mark.nightly
 def test_a_job_whose_head_was_killed_is_ended_by_the_next(project: Project, batch: Batch) -> None:
     project.heads("01")
-    given = project.configure(tool={"name": "noop", "noop": {"sleep_s": 30}})
+    given = project.configure(tool=sleeping(30))
     arguments = ["participants", *given, "--profile", "site"]
-    head = replace(project, tools=batch.tools).start(*arguments, cores=0)
+    head = project.start(*arguments, cores=0, path=batch.tools)
     wait_for(lambda: len(submitted(project)) == 2, while_running(head))
     head.kill()
     head.wait()
-    ended = project.succeeds(*arguments, cores=0, path=batch.tools)
-    assert ended.lines("neurotier: ended 1 cluster job left by an earlier run: 2"), ended.output
+    project.succeeds(*arguments, cores=0, path=batch.tools).says(
+        "neurotier: ended 1 cluster job left by an earlier run: 2"
+    )
     assert batch.states() == ["ended 265", "ended 137", "ended 0"]

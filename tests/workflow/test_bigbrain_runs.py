@@ -127,12 +127,10 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
 def test_spark_reads_files_itself_as_published(project: Project, expected: dict[str, str]) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all", "delay_s": 0.3}
     too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
-    ended = project.snakemake("bigbrain", *too_small)
-    (line,) = ended.lines("neurotier: engine spark: Spark failed: ")
+    (line,) = project.fails("bigbrain", *too_small).lines("neurotier: engine spark: Spark failed: ")
     assert "IllegalArgumentException" in line
-    assert ended.code != 0
 
-    ended = project.succeeds("bigbrain", *project.configure(bigbrain=bigbrain))
+    project.succeeds("bigbrain", *project.configure(bigbrain=bigbrain))
     assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
@@ -153,8 +151,7 @@ def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
     with spark_cluster(tmp_path / "cluster") as url:
         arguments = project.configure(bigbrain={**bigbrain, "spark_master": url})
-        ended = project.snakemake("results/bigbrain/bigbrain_runs.tsv", *arguments)
-    assert ended.code == 0, ended.output
+        project.succeeds("results/bigbrain/bigbrain_runs.tsv", *arguments)
     assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["valid"], run["peak_parallelism"]) == ("valid", "2")
@@ -176,7 +173,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
     assert [run["engine"] for run in runs] == engines
     assert len({run["sha256"] for run in runs}) == 1
     assert int(runs[0]["wrapped_voxels"]) > 0
-    assert ended.lines(f"BigBrain: outputs of {len(runs)} runs are byte-identical")
+    ended.says(f"BigBrain: outputs of {len(runs)} runs are byte-identical")
     conditions = project.table("bigbrain/figures/bigbrain_phases.tsv")
     here = socket.gethostname()
     # on a busy machine Spark's tasks are over before the next begins: then it is not compared
@@ -189,11 +186,10 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
     assert "fluid measured" in {row["of"] for row in predicted if row["origin"] == "published"}
     for name in ("makespans", "phases", "gantts"):
         assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
-    assert ended.lines("Report: results/bigbrain.html")
+    ended.says("Report: results/bigbrain.html")
     assert f"Outputs of {len(runs)} runs are byte-identical" in project.page("bigbrain")
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
-    again = project.succeeds("bigbrain", *arguments)
-    assert again.lines("Nothing to be done"), again.output
+    project.succeeds("bigbrain", *arguments).says("Nothing to be done")
     others = ENGINES[:2]  # a start of Spark takes its time
     changed = project.configure(bigbrain={**bigbrain, "engines": others, "iterations": 1})
     project.succeeds("bigbrain", *changed)
@@ -234,9 +230,9 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
 ) -> None:
     folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
     bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
-    sections = {"tiers": {"small": {"path": str(folder), "kind": "tmpfs"}}, "bigbrain": bigbrain}
+    sections = {"tiers": {"small": {"path": folder, "kind": "tmpfs"}}, "bigbrain": bigbrain}
     ended = project.fails("bigbrain", *project.configure(**sections))
-    assert ended.lines("Tier 'small' will be full before the end: "), ended.output
+    ended.says("Tier 'small' will be full before the end: ")
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
     lost = {row["block"] for row in project.table("bigbrain/blocks/small.tsv")} - {
@@ -246,20 +242,19 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert run["incomplete_blocks"] == str(len(lost))
     assert run["valid"].startswith(f"invalid: {len(lost)} of 5 blocks are incomplete: ")
     assert all(name in run["valid"] for name in lost)
-    assert ended.lines(f"{len(lost)} of 5 blocks are incomplete: "), ended.output
+    ended.says(f"{len(lost)} of 5 blocks are incomplete: ")
     assert run["valid"].removeprefix("invalid: ") in project.page("bigbrain")
-    assert ended.lines("tier 'small' is full: "), ended.output
+    ended.says("tier 'small' is full: ")
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []
 
     table = (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes()
-    other = project.fails("ready", *project.configure(dataset={"source": "nowhere"}))
+    other = project.fails("ready", *project.configure(dataset="nowhere"))
     assert other.lines("BigBrain: ") == []  # what fails elsewhere leaves these tables alone
     assert (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes() == table
 
     subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
-    ended = project.snakemake("results/bigbrain.html", *project.configure(**sections))  # it is there: a part
-    assert ended.code == 0, ended.output
+    ended = project.succeeds("results/bigbrain.html", *project.configure(**sections))  # it is there: a part
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["sha256"] == "n/a") == ("0", False)
     assert run["valid"].startswith("invalid: it was interrupted and taken up again")
@@ -276,7 +271,7 @@ def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Proj
     (row,) = project.table("bigbrain/bigbrain_runs.tsv")
     named = f"2 of 4 blocks are incomplete: {missing['block']}, {truncated['block']}"
     assert row["valid"].startswith(f"invalid: {named}")
-    assert ended.lines(named), ended.output
+    ended.says(named)
     said = ended.output + "".join(log.read_text() for log in (project.results / "logs").rglob("*.log"))
     assert f"({missing['file']}): is not there: expected {missing['bytes']} bytes, found no file" in said
     assert f"({truncated['file']}): is truncated: expected {truncated['bytes']} bytes, found 400" in said

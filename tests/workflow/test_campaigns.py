@@ -16,8 +16,8 @@ PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **sections: Any) -> list[str]:
     """A campaign on two participants with a tool that lasts for a moment, so that both are at work at once."""
     usual = {"placements": PLACEMENTS, "parallelism": [2], "repetitions": 1}
-    dataset = {"source": str(demo_source), "sites": ["SiteB"]}
-    return project.configure(dataset=dataset, tool="bet", campaign={**usual, **campaign}, **sections)
+    dataset = {"source": demo_source, "sites": ["SiteB"]}
+    return project.configure(**{"dataset": dataset, "tool": "bet", "campaign": usual | campaign, **sections})
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +65,10 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
     before = {file: file.stat().st_mtime_ns for file in campaign.conditions()}
     for looks in (["--dry-run"], []):
         ended = campaign.snakemake(*configure(campaign, demo_source, {}), *looks)
-        assert ended.lines("Nothing to be done"), ended.output
+        ended.says("Nothing to be done")
         assert not ended.lines("analysed"), ended.output
     ended = campaign.succeeds(*configure(campaign, demo_source, {"repetitions": 2, "placements": {"disk": {}}}))
-    assert ended.lines("1 of 2 runs are there, 1 to do"), ended.output
+    ended.says("1 of 2 runs are there, 1 to do")
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
     assert len(campaign.conditions()) == 3
 
@@ -76,9 +76,11 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
 @pytest.mark.nightly
 def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project, demo_source: Path) -> None:
     """The tool is missing in one condition: that cannot be run; the others are, and are reported."""
-    campaign = {"tools": ["noop", "bet"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
-    ended = project.fails(*configure(project, demo_source, campaign))
-    assert ended.lines("disk, 1 at once, cache cold, bet: could not be made ready: tool 'bet': bet is not on PATH; ")
+    campaign = {"tools": ["noop", "own"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
+    tool = {"own": {"command": "nowhere {input}", "mask": "mask.nii.gz"}}
+    project.fails(*configure(project, demo_source, campaign, tool=tool)).says(
+        "disk, 1 at once, cache cold, own: could not be made ready: tool 'own': nowhere is not on PATH; "
+    )
     assert "1 run compared, 0 left out" in project.page("comparison")
 
 
@@ -93,15 +95,15 @@ def test_a_run_whose_tier_was_full_is_done_again_and_one_whose_tool_fails_when_a
         (tools / "first").write_text(first)
         return end(project, *project.configure(tool="bet", campaign=campaign | more), path=tools)
 
-    full = run("echo No space left on device; exit 1", Project.fails)
-    assert full.lines("neurotier: campaign: 1 run stopped, in whole or in part, or failed for what may pass; "), (
-        full.output
+    run("echo No space left on device; exit 1", Project.fails).says(
+        "neurotier: campaign: 1 run stopped, in whole or in part, or failed for what may pass; "
     )
-    bad = run("exit 1", Project.fails)
-    assert bad.lines("0 of 1 run are there, 1 to do"), bad.output
-    assert bad.lines("neurotier: campaign: 1 of 1 run cannot be compared (invalid: 2 participants failed"), bad.output
-    assert run("", Project.fails).lines("1 of 1 run are there, 0 to do")
-    assert run("", Project.succeeds, repeat_invalid=True).lines("1 run compared, 0 left out")
+    run("exit 1", Project.fails).says(
+        "0 of 1 run are there, 1 to do",
+        "neurotier: campaign: 1 of 1 run cannot be compared (invalid: 2 participants failed",
+    )
+    run("", Project.fails).says("1 of 1 run are there, 0 to do")
+    run("", Project.succeeds, repeat_invalid=True).says("1 run compared, 0 left out")
 
 
 @pytest.mark.nightly
@@ -113,21 +115,20 @@ def test_an_edited_script_and_other_images_are_other_runs(project: Project) -> N
     campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1, "cache": ["warm"]}
     arguments = project.configure(tool={"name": "own", "own": own}, campaign=campaign)
     project.succeeds(*arguments)
-    assert project.succeeds(*arguments).lines("Nothing to be done")
+    project.succeeds(*arguments).says("Nothing to be done")
     (project.folder / "strip.sh").write_text('exit 1; cp "$1" "$2/brain.nii.gz"')
-    ended = project.fails(*arguments)
-    assert ended.lines("0 of 1 run are there, 1 to do"), ended.output
+    project.fails(*arguments).says("0 of 1 run are there, 1 to do")
     assert "1 run compared" not in project.page("comparison")
     (project.folder / "strip.sh").write_text('echo; cp "$1" "$2/brain.nii.gz"')
-    assert project.succeeds(*arguments).lines("1 run compared, 0 left out")
+    project.succeeds(*arguments).says("1 run compared, 0 left out")
     assert "Partial" not in project.page("comparison")
     save_image(image, small_head(7))
     more = project.configure(tool={"name": "own", "own": own}, campaign=campaign | {"repetitions": 2})
     other = project.fails(*more).lines("disk, 1 at once, cache warm, own: the dataset is not the one that was indexed")
     assert other[0].endswith("name dataset.version, or, of a plain folder, start with --forcerun index_dataset")
-    again = project.succeeds(*arguments, "--forcerun", "index_dataset")
-    assert again.lines("0 of 2 runs are there, 2 to do"), again.output
-    assert again.lines("2 runs compared, 0 left out"), again.output
+    project.succeeds(*arguments, "--forcerun", "index_dataset").says(
+        "0 of 2 runs are there, 2 to do", "2 runs compared, 0 left out"
+    )
 
 
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:
@@ -145,8 +146,7 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
             "system time": "0m5.000s",
         }
         (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
-    ended = project.succeeds("comparison", *project.configure(published="published"))
-    assert ended.lines("2 runs compared, 0 left out")
+    project.succeeds("comparison", *project.configure(published="published")).says("2 runs compared, 0 left out")
     (row,) = project.table("comparison/figures/makespan.tsv")
     assert (row["origin"], row["makespan_low_s"], row["makespan_high_s"]) == ("published", "60.0", "120.0")
     assert not (project.results / "index").exists()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
-from support import Project
+from support import Project, busy_loops, sleeping
 
 PROCESSORS = len(os.sched_getaffinity(0))
 
@@ -20,57 +17,36 @@ def arguments(project: Project, participants: int, sleep_s: float, **sections: o
     labels = [f"{number:02d}" for number in range(participants)]
     project.heads(*labels)
     return project.configure(
-        tool={"name": "noop", "noop": {"sleep_s": sleep_s}},
+        tool=sleeping(sleep_s),
         shares={"participants": 1},
         validity={"others_cpu_share": 0.3},
         **sections,
     )
 
 
-BUSY = """
-import glob, sys, time
-while True:
-    end_s = time.monotonic() + 0.1
-    if not glob.glob(sys.argv[1]):
-        time.sleep(0.1)
-    while time.monotonic() < end_s:
-        pass
-"""
-
-
-@contextmanager
-def busy_machine(project: Project) -> Iterator[None]:
+def busy_machine(project: Project) -> AbstractContextManager[None]:
     """A busy loop per processor while participants are analysed: a run that uses less than one gets half of one."""
-    command = [sys.executable, "-c", BUSY, f"{project.folder}/neurotier-*/work/*/*"]
-    loops = [subprocess.Popen(command) for _ in range(PROCESSORS)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
+    return busy_loops(PROCESSORS, f"{project.folder}/neurotier-*/work/*/*")
 
 
 @pytest.mark.nightly("long")
 def test_a_campaign_beside_busy_loops_ends_after_its_first_run(project: Project) -> None:
     campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 3}
     with busy_machine(project):
-        ended = project.snakemake(*arguments(project, 10, 0.5, campaign=campaign), cores=1)
-    assert ended.code != 0
+        ended = project.fails(*arguments(project, 10, 0.5, campaign=campaign), cores=1)
     (condition,) = project.conditions().values()
-    assert ended.lines(f"others use this machine ({condition['valid']}); when they have ended, start the same command")
+    ended.says(f"others use this machine ({condition['valid']}); when they have ended, start the same command")
 
 
 def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Project) -> None:
     with busy_machine(project):
-        ended = project.snakemake(*arguments(project, 6, 0.5), cores=1)
-    assert ended.code == 0, ended.output
+        ended = project.succeeds(*arguments(project, 6, 0.5), cores=1)
     (run,) = project.table("profile/runs.tsv")
     assert run["valid"].startswith("invalid: disturbed: others took "), run
     assert 0.3 < float(run["others_cpu_share"]) < 1.05
     page = project.page("report")
     for said in ("Results: 6 of 6 participants done", "Timings: not for comparison: disturbed: others took "):
-        assert ended.lines(said), ended.output
+        ended.says(said)
         assert said in page
     first, second = re.findall(r'<div class="verdict (\w*)">', page)
     assert (first, second) == ("good", "open")

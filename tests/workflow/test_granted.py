@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import nightly
-from support import STAND_INS, Project, kind_of, plain_dataset, processes_in, script, small_head, t1w
+from support import STAND_INS, Project, kind_of, plain_dataset, processes_in, script, sleeping, small_head, t1w
 
 NAMES = [f"sub-{number:02d}" for number in range(6)]
 
@@ -37,7 +37,7 @@ exec {bet} "$@"
 )
 def test_no_more_are_analysed_at_once_than_was_granted(project: Project, options: list[str], most: int) -> None:
     project.heads(*(name.removeprefix("sub-") for name in NAMES))
-    arguments = project.configure(tool={"name": "noop", "noop": {"sleep_s": 2}})
+    arguments = project.configure(tool=sleeping(2))
     project.succeeds("tabulate_profile", *arguments, *options, cores=0)
     (run,) = project.table("profile/runs.tsv")
     assert int(run["peak_parallelism"]) == most
@@ -48,7 +48,7 @@ def test_nobody_is_begun_after_a_failure_unless_the_command_says_so(project: Pro
     noise = np.random.default_rng(1).bytes(200_000)
     project.heads(*(name.removeprefix("sub-") for name in NAMES), broken=noise)
     ended = project.fails("participants", *project.configure(tool="noop"), "--workflow-profile", "none", cores=1)
-    assert ended.lines("sub-broken"), ended.output
+    ended.says("sub-broken")
     assert project.records() == []
 
 
@@ -57,8 +57,9 @@ def test_what_snakemake_would_pass_over_is_refused(project: Project) -> None:
     project.heads("01")
     arguments = project.configure(tool="noop")
     project.succeeds("ready", *arguments)
-    ended = project.fails(*arguments, "--until", "analyze_participants")
-    assert ended.lines("--until analyze_participants: Snakemake knows of these jobs only once"), ended.output
+    project.fails(*arguments, "--until", "analyze_participants").says(
+        "--until analyze_participants: Snakemake knows of these jobs only once"
+    )
     project.succeeds(*arguments, "--until", "require_participants")
     assert len(project.records()) == 1
     assert not (project.results / "report.html").exists()
@@ -70,8 +71,7 @@ def test_more_memory_than_any_job_is_given_is_refused_before_one_is_submitted(pr
     project.succeeds("results/index/images.tsv", *arguments)
     on_cluster = ["--profile", "profiles/slurm", "--resources", "mem_mb=300"]
     ended = project.fails("participants", *arguments, "--dry-run", *on_cluster, cores=0)
-    assert ended.lines("neurotier: sub-01: needs a job of"), ended.output
-    assert ended.lines("jobs get at most 300 MB; choose nodes with as much"), ended.output
+    ended.says("neurotier: sub-01: needs a job of", "jobs get at most 300 MB; choose nodes with as much")
     project.succeeds("participants", *arguments, "--dry-run", "--profile", "profiles/slurm", cores=0)
 
 
@@ -81,7 +81,7 @@ def test_tools_that_misbehave_leave_nothing_and_one_that_fills_the_tier_fails_al
     project.heads(*(name.removeprefix("sub-") for name in NAMES))
     folder, tools = mount_tmpfs(project.folder / "fast", "size=32m"), project.folder / "tools"
     script(tools / "bet", MISBEHAVING.format(bet=STAND_INS / "bet"))
-    arguments = project.configure(tool="bet", tiers={"tmpfs": {"path": str(folder)}})
+    arguments = project.configure(tool="bet", tiers={"tmpfs": {"path": folder}})
     ended = project.fails("participants", *arguments, "--workflow-profile", "profiles/tmpfs", path=tools)
     assert "became full" in project.failure("sub-03")["reason"], ended.output
     assert sorted(file.stem for file in project.records()) == [name for name in NAMES if name != "sub-03"]
@@ -95,8 +95,8 @@ def test_two_runs_drop_what_they_share(project: Project, tmp_path: Path, demo_so
     other, tier = Project.at(tmp_path / "other"), tmp_path / "tier"
     tier.mkdir()
     sections = {
-        "dataset": {"source": str(demo_source), "drop": True},
-        "tiers": {"common": {"path": str(tier), "kind": kind_of(tier)}},
+        "dataset": {"source": demo_source, "drop": True},
+        "tiers": {"common": {"path": tier, "kind": kind_of(tier)}},
         "placement": {"dataset": "common"},
     }
     starts = [one.start("participants", *one.configure(tool="noop", **sections)) for one in (project, other)]
@@ -112,8 +112,8 @@ def test_two_runs_share_a_tier_that_is_too_small_for_both(
     small, other = mount_tmpfs(tmp_path / "small", "size=24m"), Project.at(tmp_path / "other")
     noise = np.random.default_rng(1).integers(0, 255, (128, 128, 128), np.uint8)
     sections = {
-        "tool": {"name": "noop", "noop": {"sleep_s": 1}},
-        "tiers": {"tmpfs": {"path": str(small)}},
+        "tool": sleeping(1),
+        "tiers": {"tmpfs": {"path": small}},
     }
     starts = []
     for one in (project, other):

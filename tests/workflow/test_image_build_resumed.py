@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import nightly
 from container_images import Engine, tiny_root
-from support import ENVIRONMENT, Project, wait_for, while_running
+from support import Project, wait_for, while_running
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, *nightly(signal.SIGINT, signal.SIGTERM)])
@@ -21,17 +20,16 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     definition = tmp_path / "tool.def"
     definition.write_text(f"Bootstrap: localimage\nFrom: {tiny_root(tmp_path)}\n\n%post\n    sleep 4\n")
     project.heads("00")
-    tool = {"name": "bet", "bet": {"image": str(definition)}}
+    tool = {"name": "bet", "bet": {"image": definition}}
     given = [*project.configure(tool=tool), "--sdm", "apptainer"]
-    command = project.command("results/index/image.json", *given)
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(
-        command, cwd=project.folder, env=ENVIRONMENT, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
-    ) as snakemake:
-        wait_for(
-            lambda: any("Running post scriptlet" in log.read_text() for log in logs(project)), while_running(snakemake)
-        )
-        os.killpg(snakemake.pid, number)
+    snakemake = project.start("results/index/image.json", *given, start_new_session=True)
+    logs = project.results / "logs"
+    wait_for(
+        lambda: any("Running post scriptlet" in log.read_text() for log in logs.rglob("*.log")),
+        while_running(snakemake),
+    )
+    os.killpg(snakemake.pid, number)
+    snakemake.ended()
     store = project.folder
     assert not list(store.glob("neurotier-*/image-store/tool-*.sif"))
     if number == signal.SIGKILL:
@@ -41,10 +39,3 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     assert len(list(store.glob("neurotier-*/image-store/tool-*.sif"))) == 1
     for folder in store.glob("neurotier-*/image*"):
         assert [path.name for path in folder.iterdir() if path.name.endswith(".partial")] == []
-
-
-def logs(project: Project) -> list[Path]:
-    """Logs of the rule that obtains the image."""
-    return [path for path in (project.results / "logs").glob("obtain_image*") if path.is_file()] + [
-        path for path in (project.results / "logs" / "obtain_image").glob("**/*") if path.is_file()
-    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
-import psutil
 import pytest
 from conftest import nightly, too_long
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, Ended, Project, checksums, read_json, t1w, wait_for, while_running
+from support import Ended, Project, checksums, processes_in, read_json, t1w, wait_for, while_running
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -61,8 +59,8 @@ def arguments_for(
     project: Project, source: Path, image: Path, name: str, images: str = "tmpfs", form: str = "sif"
 ) -> list[str]:
     given = project.configure(
-        dataset={"source": str(source)},
-        tool={"brainextractor": {**QUICK, "image": str(image)}},
+        dataset=source,
+        tool={"brainextractor": {**QUICK, "image": image}},
         placement={"images": images},
         containers={"form": form, "environment": {"NUMBA_DEBUG_CACHE": "1"}},
     )
@@ -118,7 +116,7 @@ def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
     given = arguments_for(contained, demo_source, brain_image, "container", "local", "sandbox")
-    assert contained.succeeds(*given, *SDM, "--dry-run").lines("Nothing to be done")
+    contained.succeeds(*given, *SDM, "--dry-run").says("Nothing to be done")
 
 
 @too_long
@@ -127,7 +125,7 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
 ) -> None:
     remove_placed(brain_image)
     again = arguments_for(contained, demo_source, brain_image, "container")
-    assert contained.snakemake(*again, *SDM).lines("Nothing to be done")
+    contained.snakemake(*again, *SDM).says("Nothing to be done")
     shutil.rmtree(contained.derivatives / "SiteB" / "sub-0099102")
     ended = contained.succeeds("participants", *again, *SDM)
     assert ended.analysed == ["SiteB/sub-0099102"]
@@ -167,8 +165,8 @@ def test_the_example_app_runs_at_both_levels(
     brains: int,
 ) -> None:
     """Over sites with uneven sessions; who has no T1w image is left out by suffix, or is the app's to deal with."""
-    app = {"image": str(app_image), "suffixes": suffixes, "arguments": ["--skip_bids_validator", "--iterations", "20"]}
-    dataset = {"source": str(demo_source), "sites": sites, "participants": participants, "validation": "report"}
+    app = {"image": app_image, "suffixes": suffixes, "arguments": ["--skip_bids_validator", "--iterations", "20"]}
+    dataset = {"source": demo_source, "sites": sites, "participants": participants, "validation": "report"}
     containers = {"environment": {"NUMBA_DEBUG_CACHE": "1"}}
     given = project.configure(dataset=dataset, app=app, containers=containers)
     project.succeeds(*NO_PAGE, *given, *SDM)
@@ -198,19 +196,19 @@ def test_the_example_app_runs_at_both_levels(
 
 def tiny_app(engine: Engine, folder: Path, script: str = APP, pause_s: float = 0) -> dict[str, Any]:
     folder.mkdir()
-    return {"image": str(make_tiny(engine, folder, script.replace("PAUSE", str(pause_s)))), "name": "tiny"}
+    return {"image": make_tiny(engine, folder, script.replace("PAUSE", str(pause_s))), "name": "tiny"}
 
 
-def people(project: Project, count: int) -> dict[str, Any]:
+def people(project: Project, count: int) -> None:
     """A plain dataset of so many participants."""
     project.heads(*map("{:02d}".format, range(count)))
-    return {"source": "bids"}
 
 
 @pytest.mark.parametrize("form", ["sif", *nightly("sandbox")])
 def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=1)
-    given = project.configure(dataset=people(project, 25), app=app, containers={"form": form})
+    people(project, 25)
+    given = project.configure(app=app, containers={"form": form})
     project.succeeds(*NO_PAGE, *given, *SDM, cores=25)
     assert len(project.records()) == 25
     assert not list(project.results.glob("state/failures/**/*.json"))
@@ -235,28 +233,16 @@ def nothing_left(project: Project, image: Path) -> bool:
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
         with suppress(OSError):  # another test's, which has been detached since
             mounted += file.read_text()
-    return not project.leftovers() and str(image) not in mounted and not containers_of(project)
-
-
-def containers_of(project: Project) -> list[psutil.Process]:
-    """Engine processes that name a folder of the project."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if "exec" in words and any(str(project.folder) in word for word in words):
-            found.append(process)
-    return found
+    return not project.leftovers() and str(image) not in mounted and not processes_in(project.folder)
 
 
 @pytest.mark.nightly
 def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engine, tmp_path: Path) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=4)
     sif = {"form": "sif"}  # with a mount that could be left behind
-    command = project.command(*project.configure(dataset=people(project, 6), app=app, containers=sif), *SDM, cores=6)
-    snakemake = subprocess.Popen(
-        command, cwd=project.folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-    )
-
+    people(project, 6)
+    given = project.configure(app=app, containers=sif)
+    snakemake = project.start(*given, *SDM, cores=6)
     killed: list[int] = []
 
     def victim() -> int | None:
@@ -271,14 +257,12 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     for _ in range(2):  # after the first time it is analysed once more
         killed.append(wait_for(victim, while_running(snakemake)))
         os.kill(killed[-1], signal.SIGKILL)
-    output = snakemake.communicate()[0]
-    assert snakemake.returncode != 0, output
+    snakemake.ended().failed()
     (image,) = project.folder.glob("neurotier-*/images/tiny-*.sif")
     assert nothing_left(project, image)
     assert not (project.results / "app" / "sub-03").exists()
     assert len(list((project.results / "app").glob("sub-*"))) == 5
     assert "the job was killed by SIGKILL (out of memory?)" in project.page("report")
-    given = project.configure(app=app, containers=sif)
     ended = project.succeeds("participants", *given, *SDM)
     assert ended.analysed == ["sub-03"]
 
@@ -299,15 +283,15 @@ def failing(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> tuple[P
     project = Project.at(folder / "project")
     ways = "\n".join(f"participant{label}) {script} ;;" for label, (script, _) in FAILING.items())
     app = tiny_app(engine, folder / "app", f"case $3$5 in\n{ways}\nesac")
-    given = project.configure(dataset=people(project, len(FAILING)), app=app)
-    return project, project.snakemake("participants", *given, *SDM, "--keep-going")
+    people(project, len(FAILING))
+    given = project.configure(app=app)
+    return project, project.fails("participants", *given, *SDM, "--keep-going")
 
 
 @pytest.mark.parametrize("label", FAILING)
 def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str) -> None:
     project, ended = failing
-    assert ended.code != 0
-    assert ended.lines(f"neurotier: sub-{label}: {FAILING[label][1]}"), ended.output
+    ended.says(f"neurotier: sub-{label}: {FAILING[label][1]}")
     assert not (project.derivatives).exists()
     assert not (project.results / "app" / f"sub-{label}").exists()
     assert project.leftovers() == []
@@ -315,30 +299,32 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
 
 @pytest.mark.nightly
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
-    dataset = people(project, 1)
-    given = project.configure(dataset=dataset, tool="noop")
+    people(project, 1)
+    given = project.configure(tool="noop")
     project.succeeds("participants", *given)
-    given = project.configure(dataset=dataset, app=tiny_app(engine, tmp_path / "app"))
-    ended = project.fails(*given, *SDM)
-    assert ended.lines("has 1 participant analysed with tool noop, image none, and this run has app ")
+    given = project.configure(app=tiny_app(engine, tmp_path / "app"))
+    project.fails(*given, *SDM).says("has 1 participant analysed with tool noop, image none, and this run has app ")
     project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
     assert (project.derivatives / "sub-00" / "subjects").exists()
-    again = project.configure(dataset=dataset, tool="noop")
+    again = project.configure(tool="noop")
     project.succeeds("participants", *again, "--forcerun", "analyze_participants")
     assert not (project.results / "app").exists()
     assert not (project.derivatives / "sub-00" / "subjects").exists()
 
 
 def test_an_app_without_containers_is_said_so(project: Project) -> None:
-    ended = project.fails(*project.configure(app={"image": "x.sif"}, dataset=people(project, 1)))
-    assert ended.lines("config key app.image: a BIDS App runs in a container; add --sdm apptainer"), ended.output
+    people(project, 1)
+    project.fails(*project.configure(app={"image": "x.sif"})).says(
+        "config key app.image: a BIDS App runs in a container; add --sdm apptainer"
+    )
 
 
 def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: Project) -> None:
-    dataset = {**people(project, 1), "validation": "require"}
+    people(project, 1)
+    dataset = {"source": "bids", "validation": "require"}
     (project.folder / "bids" / "dataset_description.json").write_text("{}")
     arguments = project.configure(dataset=dataset, tool="noop")
     for _ in range(2):  # what was found the first time is no reason to take it for checked
         ended = project.fails(*arguments)
-        assert ended.lines("neurotier: dataset: is not valid BIDS: "), ended.output
+        ended.says("neurotier: dataset: is not valid BIDS: ")
         assert not ended.analysed

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git
+from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git, sleeping
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
     assert (folder / "workflow").resolve().is_relative_to(installed)
     project = Project(folder)
-    chosen = {"source": str(demo_source), "participants": ["0099001", "0099102"]}
-    own = project.configure(dataset=chosen, tool={"name": "noop", "noop": {"sleep_s": 300}})
+    chosen = {"source": demo_source, "participants": ["0099001", "0099102"]}
+    own = project.configure(dataset=chosen, tool=sleeping(300))
     command = [*project.command("participants", *own), "--workflow-profile", "profiles/local"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, cwd=folder, env=environment(installed), **quiet)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -20,6 +18,7 @@ from support import (
     kind_of,
     private_folder,
     processes_in,
+    sleeping,
     slow_project,
     wait_for,
     while_running,
@@ -33,7 +32,7 @@ def project(tmp_path: Path) -> Project:
 
 def arguments_for(project: Project, source: Path) -> list[str]:
     """Arguments for two participants of different sites."""
-    return project.configure(dataset={"source": str(source), "participants": ["0099001", "0099102"]}, tool="bet")
+    return project.configure(dataset={"source": source, "participants": ["0099001", "0099102"]}, tool="bet")
 
 
 @pytest.fixture(scope="module")
@@ -44,45 +43,19 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> 
     return checksums(project.derivatives)
 
 
-def computing(project: Project) -> psutil.Process | None:
-    """A participant job of this project that is in its compute phase."""
-    for scratch in project.folder.glob("neurotier-*/work/*/**/scratch*"):
-        for process in psutil.process_iter():
-            try:
-                if process.cwd() == str(scratch):
-                    return process.parent()
-            except psutil.Error:
-                continue
-    return None
-
-
-def kill_when_computing(project: Project, arguments: list[str], kill: Callable[[int, int], None]) -> int:
-    """Start Snakemake, and call ``kill(snakemake, job)`` once a participant computes; Snakemake's exit code."""
-    snakemake = project.start(*arguments)
-    kill(snakemake.pid, wait_for(lambda: computing(project), while_running(snakemake)).pid)
-    return snakemake.wait(timeout=2 * PATIENCE_S)
-
-
-def pool_of(participant: int) -> int:
-    """The process through which participants flow, of which that of a participant is a copy."""
-    return next(
-        process.pid
-        for process in reversed(psutil.Process(participant).parents())
-        if "analyze-participants" in process.cmdline()
-    )
-
-
 @pytest.mark.parametrize("killed", [["pool"], *nightly(["snakemake"], ["participant"], ["participant", "snakemake"])])
 def test_the_same_command_completes_after_a_kill(
     project: Project, demo_source: Path, undisturbed: dict[str, str], killed: list[str]
 ) -> None:
-    def kill(snakemake: int, participant: int) -> None:
-        pids = {"snakemake": snakemake, "participant": participant, "pool": pool_of(participant)}
-        for name in killed:
-            os.kill(pids[name], signal.SIGKILL)
-
+    """The process through which participants flow is a pool, of which that of a participant is a copy."""
     arguments = arguments_for(project, demo_source)
-    code = kill_when_computing(project, arguments, kill)
+    snakemake = project.start(*arguments)
+    tool = wait_for(lambda: processes_in(project.folder, "/bet head"), while_running(snakemake))[0]
+    jobs = [one for one in tool.parents() if "analyze-participants" in one.cmdline()]
+    family = {"snakemake": psutil.Process(snakemake.pid), "participant": jobs[0], "pool": jobs[-1]}
+    for name in killed:
+        family[name].kill()
+    code = snakemake.wait(2 * PATIENCE_S)
     if "snakemake" not in killed:  # it was analysed once more, which is no time to compare
         assert code == 0
         assert project.leftovers() == []
@@ -98,7 +71,7 @@ def test_the_same_command_completes_after_a_kill(
 @pytest.mark.nightly
 def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(project: Project) -> None:
     project.heads("01")
-    given = project.configure(tool={"name": "noop", "noop": {"sleep_s": 40}})
+    given = project.configure(tool=sleeping(40))
     first = project.start("tabulate_profile", *given)
     wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/*/owner.json")), while_running(first))
     shutil.copytree(project.results, project.folder / "copy")
@@ -115,7 +88,7 @@ def test_a_start_with_nothing_to_be_done_clears_up_too(project: Project, node: b
     project.heads("01")
     tier = project.folder / "tier"
     tier.mkdir()
-    tiers = {"mine": {"path": str(tier), "kind": kind_of(tier), "node": node}}
+    tiers = {"mine": {"path": tier, "kind": kind_of(tier), "node": node}}
     arguments = project.configure(tiers=tiers, placement={"work": "mine"}, tool="noop")
     project.succeeds("participants", *arguments)
     (run,) = (project.results / "state" / "runs").glob("*.json")
@@ -125,9 +98,9 @@ def test_a_start_with_nothing_to_be_done_clears_up_too(project: Project, node: b
     unfinished.touch()
     with subprocess.Popen(["sleep", "1000"], env={**os.environ, "NEUROTIER_RUN": run.stem}) as process:
         try:
-            assert project.succeeds("participants", *arguments, "--dry-run").lines("Nothing to be done")
+            project.succeeds("participants", *arguments, "--dry-run").says("Nothing to be done")
             assert (process.poll(), left.exists(), unfinished.exists()) == (None, True, True)
-            assert project.succeeds("participants", *arguments).lines("Nothing to be done")
+            project.succeeds("participants", *arguments).says("Nothing to be done")
             assert process.poll() is not None
             assert (left.exists(), list(tier.iterdir())) == (node, [private_folder(tier)] * node)
             assert not unfinished.exists()

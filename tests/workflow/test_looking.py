@@ -113,9 +113,11 @@ def test_a_dry_run_says_what_was_lost_and_plans_it(damaged: tuple[Project, list[
     project, arguments = damaged
     ended = project.succeeds(*arguments, "--dry-run", cores=0)
     assert ended.analysed == ["sub-02"]
-    assert ended.lines("sub-02: its folder is not as it was written; it would be made again"), ended.output
-    assert ended.lines("results/group/group.tsv is not as it was written; it would be made again")
+    ended.says(
+        "sub-02: its folder is not as it was written; it would be made again",
+        "results/group/group.tsv is not as it was written; it would be made again",
+    )
     for rule in ("analyze_participants", "tabulate_profile", "write_report"):
-        assert ended.lines(f"{rule}  "), ended.output
+        ended.says(f"{rule}  ")
     project.succeeds(*arguments)
-    assert project.succeeds(*arguments, "--dry-run").lines("Nothing to be done")
+    project.succeeds(*arguments, "--dry-run").says("Nothing to be done")

@@ -5,12 +5,9 @@ Its run is the demonstration of the first README, with coarse voxels and few ite
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +15,10 @@ import pytest
 from neurotier.core.places import file_of, short_hash
 from readmes import DEMONSTRATION
 from support import (
-    ENVIRONMENT,
-    PATIENCE_S,
     ROOT,
-    STAND_INS,
     Ended,
     Project,
+    bids_errors,
     checksums,
     kind_of,
     plain_dataset,
@@ -126,15 +121,7 @@ def test_work_tiers_were_the_profiles_and_are_empty_afterwards(finished: Project
 
 def test_derivatives_are_valid_bids(finished: Project) -> None:
     for site in ("SiteA", "SiteB"):
-        folder = finished.derivatives / site
-        done = subprocess.run(
-            [str(Path(sys.executable).parent / "bids-validator-deno"), "--json", str(folder)],
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-        )
-        issues = json.loads(done.stdout)["issues"]["issues"]
-        assert [issue for issue in issues if issue["severity"] == "error"] == []
+        assert bids_errors(finished.derivatives / site) == []
 
 
 def test_participant_without_t1w_is_listed_and_skipped(finished: Project) -> None:
@@ -184,22 +171,19 @@ def test_a_second_start_has_nothing_to_do(finished: Project) -> None:
 
 
 def test_another_tier_is_no_reason_to_analyse_again(finished: Project) -> None:
-    ended = again(finished, "--workflow-profile", "profiles/tmpfs", "--dry-run")
-    assert ended.code == 0, ended.output
+    ended = again(finished, "--workflow-profile", "profiles/tmpfs", "--dry-run").succeeded()
     assert not ended.lines("analyze_participants")
 
 
 def test_another_threshold_is_refused_until_everyone_is_asked_for(finished: Project) -> None:
     tool = {"name": "brainextractor", "brainextractor": {"iterations": 15, "fractional_threshold": 0.4}}
     before = checksums(finished.results)
-    ended = again(finished, "--dry-run", tool=tool)
-    assert ended.code != 0
+    ended = again(finished, "--dry-run", tool=tool).failed()
     (line,) = ended.lines("results: has 4 participants analysed with ")
     assert "with fractional_threshold 0.5, and this run has fractional_threshold 0.4; choose another folder" in line
-    ended = again(finished, "--dry-run", "--forcerun", "analyze_participants", tool=tool)
-    assert ended.code == 0, ended.output
+    ended = again(finished, "--dry-run", "--forcerun", "analyze_participants", tool=tool).succeeded()
     assert len(ended.analysed) == 4, ended.output
-    assert ended.lines("4 participants analysed with fractional_threshold 0.5 would be removed")
+    ended.says("4 participants analysed with fractional_threshold 0.5 would be removed")
     assert checksums(finished.results) == before
 
 
@@ -218,24 +202,19 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
         found = {"records": records.rglob("sub-*"), "derivatives": derivatives.glob("sub-*")}
         return {name: sorted(path.stem[-2:] for path in paths) for name, paths in found.items()}
 
-    assert run("one").code == 0
-    ended = run(str(project.folder / "one"), selected=("01",))
-    assert ended.code == 0, ended.output
+    run("one").succeeded()
+    ended = run(str(project.folder / "one"), selected=("01",)).succeeded()
     assert ended.analysed == []
     before = checksums(project.results)
-    ended = run("two")
-    assert ended.code != 0
+    ended = run("two").failed()
     one, two = project.folder / "one", project.folder / "two"
-    assert ended.lines(
-        f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose"
-    )
+    ended.says(f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose")
     assert checksums(project.results) == before
-    ended = run("nowhere", "--forcerun", "analyze_participants")
-    assert ended.code != 0
+    ended = run("nowhere", "--forcerun", "analyze_participants").failed()
     assert there() == {"records": ["01", "02"], "derivatives": ["01", "02"]}, "nothing replaces them"
-    ended = run("two", "--forcerun", "analyze_participants")
-    assert ended.code == 0, ended.output
-    assert ended.lines(f"2 participants analysed with dataset {one} are removed, and everyone is analysed with")
+    run("two", "--forcerun", "analyze_participants").succeeded().says(
+        f"2 participants analysed with dataset {one} are removed, and everyone is analysed with"
+    )
     assert there() == {"records": ["02", "03"], "derivatives": ["02", "03"]}
     description = read_json(project.derivatives / "dataset_description.json")
     assert description["SourceDatasets"][0]["URL"] == two.as_uri()
@@ -245,7 +224,7 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
 def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dropped_stay(
     project: Project, demo_copy: Path
 ) -> None:
-    dataset: dict[str, Any] = {"source": str(demo_copy), "sites": ["SiteB"]}
+    dataset: dict[str, Any] = {"source": demo_copy, "sites": ["SiteB"]}
     arguments = project.configure(dataset=dataset, tool="noop")
     project.succeeds("participants", *arguments)
     remove_tree(next(project.folder.glob("neurotier-*")))
@@ -261,8 +240,7 @@ def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dr
         logs,
         ended.output,
     )
-    assert ended.lines("images stay on the dataset tier"), ended.output
-    assert ended.lines("2 of 2 participants done, 0 failed")
+    ended.says("images stay on the dataset tier", "2 of 2 participants done, 0 failed")
     clone = next(project.folder.glob("neurotier-*/datasets/source-*"))
     assert all(image.exists() for image in clone.glob("SiteB/sub-*/ses-*/anat/*_T1w.nii.gz"))
 
@@ -287,18 +265,17 @@ def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project
     """Nor are the masks of an earlier table."""
     project.heads("01")
     arguments = project.configure(tool="bet")
-    first = project.succeeds(*arguments, path=STAND_INS)
-    assert first.lines("Results: 1 of 1 participant done, 0 failed, 1 brain mask"), first.output
+    project.succeeds(*arguments).says("Results: 1 of 1 participant done, 0 failed, 1 brain mask")
     project.heads("02")
-    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset", path=STAND_INS)
+    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02"]
     assert not [line for said in ("Timings:", "Report:", "mask") for line in ended.lines(said)], ended.output
-    assert ended.lines("Report of an earlier run: "), ended.output
-    assert not project.fails("sweep", *arguments, path=STAND_INS).lines("Timings:"), "nobody was analysed"
+    ended.says("Report of an earlier run: ")
+    assert not project.fails("sweep", *arguments).lines("Timings:"), "nobody was analysed"
 
 
 def test_a_dataset_follows_its_tier_to_another_path(project: Project, demo_copy: Path) -> None:
-    dataset = {"source": str(demo_copy), "sites": ["SiteB"]}
+    dataset = {"source": demo_copy, "sites": ["SiteB"]}
     for path in ("one", "two"):
         (project.folder / path).mkdir()
         tiers = {"data": {"path": path, "kind": kind_of(project.folder)}}
@@ -311,19 +288,10 @@ def test_a_dataset_follows_its_tier_to_another_path(project: Project, demo_copy:
 @pytest.mark.nightly
 def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> None:
     arguments = project.configure(demo={"voxel_size_mm": 4.0}, tool="noop")
-    runs = [
-        subprocess.Popen(
-            project.command(f"{name}/index/images.tsv", *arguments, "--config", f"results={name}"),
-            cwd=project.folder,
-            env=ENVIRONMENT,
-            stdout=(project.folder / f"{name}.log").open("w"),
-            stderr=subprocess.STDOUT,
-        )
-        for name in ("one", "two")
-    ]
-    ended = [run.wait(timeout=2 * PATIENCE_S) for run in runs]
-    printed = "\n".join((project.folder / f"{name}.log").read_text() for name in ("one", "two"))
-    assert ended == [0, 0], printed
+    names = ("one", "two")
+    runs = [project.start(f"{name}/index/images.tsv", *arguments, "--config", f"results={name}") for name in names]
+    for run in runs:
+        run.ended().succeeded()
 
 
 def test_plain_folder_on_another_file_system_is_read_where_it_lies(project: Project) -> None:
@@ -334,12 +302,11 @@ def test_plain_folder_on_another_file_system_is_read_where_it_lies(project: Proj
         plain_dataset(folder, {})
         save_image(folder / t1w("01"), small_head())
         there = sorted(path.name for path in folder.iterdir())
-        ended = project.fails(*project.configure(dataset={"source": str(folder)}, tool="noop", placement=named))
-        assert ended.lines("not on the dataset tier 'local'")
-        ended = project.fails("advise", *project.configure(dataset={"source": str(folder)}, tool="noop"))
-        assert ended.lines("tier 'dataset': is only read")
+        ended = project.fails(*project.configure(dataset=folder, tool="noop", placement=named))
+        ended.says("not on the dataset tier 'local'")
+        project.fails("advise", *project.configure(dataset=folder, tool="noop")).says("tier 'dataset': is only read")
         assert not (project.results / "index" / "images.tsv").exists(), "refused before anything is done"
-        project.succeeds("results/profile/runs.tsv", *project.configure(dataset={"source": str(folder)}, tool="noop"))
+        project.succeeds("results/profile/runs.tsv", *project.configure(dataset=folder, tool="noop"))
         (run,) = project.table("profile/runs.tsv")
         assert (run["dataset_tier"], run["work_tier"]) == ("dataset", "local")
         assert [path.name for path in above.iterdir()] == ["study"]

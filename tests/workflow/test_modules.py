@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 from modules import TWO, configuration
-from support import STAND_INS, Ended, Project
+from support import Ended, Project
 
 DEPLOYED = """
 configfile: "config/config.yaml"
@@ -22,7 +22,7 @@ use rule * from theirs as theirs_*
 
 
 def run(project: Project, *arguments: str) -> Ended:
-    return project.snakemake("--snakefile", "theirs.smk", "--workflow-profile", "none", *arguments, path=STAND_INS)
+    return project.snakemake("--snakefile", "theirs.smk", "--workflow-profile", "none", *arguments)
 
 
 def test_two_modules_have_a_configuration_each(project: Project) -> None:
@@ -30,23 +30,19 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
     (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
     arguments = ["--configfile", "own.yaml"]
-    ended = run(project, *arguments)
-    assert ended.code == 0, ended.output
+    ended = run(project, *arguments).succeeded()
     assert len(ended.lines("Results: 1 of 1 participant done, 0 failed, 1 brain mask")) == 2, ended.output
     masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
     assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
     assert len(masks) == 2
     masks[1].unlink()
-    again = run(project, "group_comparison", *arguments)
-    assert again.code == 0, again.output
+    again = run(project, "group_comparison", *arguments).succeeded()
     assert again.analysed == ["sub-two"]
-    forced = run(project, *arguments, "--forcerun", "first_analyze_participants")
-    assert forced.code == 0, forced.output
+    forced = run(project, *arguments, "--forcerun", "first_analyze_participants").succeeded()
     assert forced.analysed == ["sub-one"]
     both["second"] |= {"dataset": {"source": "demo"}, "results": "three"}
     (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
-    planned = run(project, "second_all", *arguments, "--dry-run")
-    assert planned.code == 0, planned.output
+    run(project, "second_all", *arguments, "--dry-run").succeeded()
 
 
 @pytest.mark.nightly
@@ -54,10 +50,8 @@ def test_what_snakedeploy_writes_runs(project: Project) -> None:
     project.heads("01")
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
     arguments = project.configure(tool="bet")
-    ended = run(project, *arguments)
-    assert ended.code == 0, ended.output
-    assert ended.lines("Results: 1 of 1 participant done, 0 failed, 1 brain mask"), ended.output
-    assert run(project, *arguments, "--dry-run").lines("Nothing to be done")
+    run(project, *arguments).succeeded().says("Results: 1 of 1 participant done, 0 failed, 1 brain mask")
+    run(project, *arguments, "--dry-run").says("Nothing to be done")
 
 
 @pytest.mark.usefixtures("gnu_parallel", "spark")
@@ -66,8 +60,7 @@ def test_engines_of_a_module_are_those_that_are_asked_for(project: Project) -> N
     """One script serves both, whose rules have other names there."""
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
     blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "predict": False, "engines": ["gnu-parallel", "spark"]}
-    ended = run(project, "theirs_bigbrain", *project.configure(bigbrain=blocks))
-    assert ended.code == 0, ended.output
+    run(project, "theirs_bigbrain", *project.configure(bigbrain=blocks)).succeeded()
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [(row["engine"], row["valid"]) for row in runs] == [("gnu-parallel", "valid"), ("spark", "valid")]
     assert project.table("bigbrain/bigbrain_spark.tsv"), "what Spark's own log has"
@@ -76,9 +69,7 @@ def test_engines_of_a_module_are_those_that_are_asked_for(project: Project) -> N
 def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
     project.heads("01")
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix='prefix: "elsewhere"'))
-    ended = run(project, *project.configure(tool="bet"))
-    assert ended.code != 0
-    assert ended.lines("leave out prefix and replace_prefix"), ended.output
+    run(project, *project.configure(tool="bet")).failed().says("leave out prefix and replace_prefix")
     assert not (project.folder / "elsewhere").exists()
 
 
@@ -87,7 +78,7 @@ def test_example_goes_on_with_the_masks(project: Project) -> None:
     own = yaml.safe_dump(configuration(project.folder, "results"))
     (project.folder / "own.yaml").write_text(own)
     example = ("--snakefile", "config/examples/module/Snakefile", "--workflow-profile", "none")
-    project.succeeds(*example, "--configfile", "own.yaml", path=STAND_INS)
+    project.succeeds(*example, "--configfile", "own.yaml")
     (mask,) = project.derivatives.rglob("sub-*_mask.nii.gz")
     template = nibabel.load(project.folder / "template.nii.gz")
     assert np.allclose(template.get_fdata(), nibabel.load(mask).get_fdata(), atol=1e-6)

@@ -35,9 +35,9 @@ def network_tier(*options: str) -> Iterator[Path]:
 def configured(project: Project, source: Path, tier: Path, **placement: str) -> list[str]:
     """A run of noop with roles on the network."""
     return project.configure(
-        dataset={"source": str(source), "sites": ["SiteB"]},
+        dataset={"source": source, "sites": ["SiteB"]},
         tool="noop",
-        tiers={"network": {"path": str(tier), "kind": "network"}},
+        tiers={"network": {"path": tier, "kind": "network"}},
         placement=placement,
     )
 
@@ -48,17 +48,16 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
 ) -> None:
     with network_tier(*[FOLLOWED] * refuses) as tier:
         arguments = configured(project, demo_source, tier, dataset="network", work="network", results="network")
-        ended = project.succeeds(*arguments)
-        assert ended.lines("2 of 2 participants done, 0 failed")
+        project.succeeds(*arguments).says("2 of 2 participants done, 0 failed")
         (project.folder / "results").symlink_to(tier / "results")
         (run,) = project.table("profile/runs.tsv")
         assert (run["dataset_tier"], run["work_tier"], run["valid"]) == ("network", "network", "valid")
         staged = [row for row in project.table("profile/traffic.tsv") if row["phase"] in ("stage_in", "stage_out")]
         assert {row["tier"] for row in staged} == {"network"}
-        assert project.snakemake(*arguments).lines("Nothing to be done")
+        project.snakemake(*arguments).says("Nothing to be done")
         assert [path for path in tier.glob("neurotier-*/work/**/*") if path.is_file()] == []
         whole = checksums(project.derivatives)
-    local = project.configure(dataset={"source": str(demo_source), "sites": ["SiteB"]}, tool="noop")
+    local = project.configure(dataset={"source": demo_source, "sites": ["SiteB"]}, tool="noop")
     project.succeeds("participants", *local, "--config", "results=local")
     assert checksums(project.folder / "local" / "derivatives").items() <= whole.items()
 
@@ -69,7 +68,6 @@ def test_links_that_the_file_system_refuses_are_said_to_be_refused(
     if not refuses:
         pytest.skip("this sshfs follows all links")
     with network_tier() as tier:
-        ended = project.snakemake("participants", *configured(project, demo_source, tier, dataset="network"))
-    assert ended.code != 0
+        ended = project.fails("participants", *configured(project, demo_source, tier, dataset="network"))
     (said, *_) = ended.lines("is a link that cannot be read: Operation not permitted")
     assert FOLLOWED in said

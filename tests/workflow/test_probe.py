@@ -12,11 +12,9 @@ SMALL = {"streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1}
 
 def test_probe(project: Project, memory_folder: Path) -> None:
     """A tier on disk and one in memory; the second start has nothing to do, unless a setting was changed."""
-    tiers = {"tmpfs": {"path": str(memory_folder)}}
+    tiers = {"tmpfs": {"path": memory_folder}}
     arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"]}, tiers=tiers)
-    ended = project.succeeds("probe", *arguments)
-    assert ended.lines("With one stream, local ("), ended.output
-    assert ended.lines("Report: results/probe.html")
+    project.succeeds("probe", *arguments).says("With one stream, local (", "Report: results/probe.html")
     rows = project.table("probe/probe.tsv")
     assert [row["pattern"] for row in rows if row["tier"] == "local" and row["part"] == "concurrency"] == [
         *("write", "read", "mixed", "cached_read", "buffered_write")
@@ -47,11 +45,13 @@ def test_probe(project: Project, memory_folder: Path) -> None:
 
 def test_what_cannot_be_probed_is_said_in_a_line_each(project: Project) -> None:
     tiers = {
-        "gone": {"path": str(project.folder / "nowhere"), "kind": "block"},
+        "gone": {"path": project.folder / "nowhere", "kind": "block"},
         "small": {"path": ".", "kind": "block", "capacity": "20 MiB"},
         "wrong": {"path": "/dev/shm", "kind": "network"},
     }
     ended = project.fails("probe", *project.configure(tiers=tiers, probe={**SMALL, "tiers": list(tiers)}))
-    assert ended.lines("neurotier: tier 'gone': its path"), ended.output
-    assert ended.lines("neurotier: tier 'small': a probe with 1 stream needs 16 MiB, and it may take 2 MiB (10 % of")
-    assert ended.lines("neurotier: tier 'wrong': declared as 'network', but /dev/shm is on tmpfs")
+    ended.says(
+        "neurotier: tier 'gone': its path",
+        "neurotier: tier 'small': a probe with 1 stream needs 16 MiB, and it may take 2 MiB (10 % of",
+        "neurotier: tier 'wrong': declared as 'network', but /dev/shm is on tmpfs",
+    )

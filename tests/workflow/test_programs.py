@@ -39,7 +39,7 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     program = with_program(tmp_path / "programs")
     (tmp_path / "image").mkdir()
     image = make_tiny(engine, tmp_path / "image", programs={"strip": STRIP})
-    own = {**OWN, "image": str(image), "version": "echo 1.2 ; $HOME", "threads": 2}
+    own = {**OWN, "image": image, "version": "echo 1.2 ; $HOME", "threads": 2}
     given = project.configure(tool={"name": "own", "own": own})
     made = {}
     for results, switches in (("on-host", ()), ("in-image", ("--sdm", "apptainer"))):
@@ -55,8 +55,7 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     assert len(made["on-host"]) >= 8
     assert not list(tmp_path.rglob("pwned"))
     image.rename(tmp_path / "elsewhere.sif")  # who was analysed by it stays so
-    again = project.fails("participants", *given, "--config", "results=in-image", "--sdm", "apptainer")
-    assert again.lines("no such file"), again.output
+    project.fails("participants", *given, "--config", "results=in-image", "--sdm", "apptainer").says("no such file")
     assert there.record("sub-01") == record
 
 
@@ -70,7 +69,7 @@ def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> N
     assert f"{t1w('nothing')}: own wrote no brain.nii.gz, although its exit code is 0" in line
     (line,) = ended.lines("failed  sub-grid: ")
     assert f"{t1w('grid')}: the mask of own is on another grid than the image ((10, 20, 20) and (20, 20, 20))" in line
-    assert ended.lines("1 of 3 participants done, 2 failed"), ended.output
+    ended.says("1 of 3 participants done, 2 failed")
     assert project.leftovers() == []
 
 
@@ -81,10 +80,9 @@ def test_another_command_is_another_analysis_and_more_cores_are_none(project: Pr
     project.succeeds("participants", *first, path=program)
     assert project.record("sub-01")["tool_version"].startswith("sha256:")
     more = project.configure(tool={"name": "own", "own": {**OWN, "threads": 2, "memory_mb": 100}})
-    assert project.succeeds("participants", *more, path=program).lines("Nothing to be done")
+    project.succeeds("participants", *more, path=program).says("Nothing to be done")
     other = project.configure(tool={"name": "own", "own": {**OWN, "command": "strip {input} {output}"}})
-    ended = project.fails("participants", *other, path=program)
-    assert ended.lines("analysed with command strip {input} {output} '$(touch"), ended.output
+    project.fails("participants", *other, path=program).says("analysed with command strip {input} {output} '$(touch")
 
 
 def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
@@ -101,8 +99,9 @@ def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
     project.succeeds("participants", *arguments, path=program)
     before = project.record("sub-01")["tool_version"]
     page.write_text('echo edited "$@"')
-    ended = project.fails("participants", *arguments, path=program)
-    assert ended.lines("1 participant analysed with content of the command's files "), ended.output
+    project.fails("participants", *arguments, path=program).says(
+        "1 participant analysed with content of the command's files "
+    )
     page.write_text('echo "$@"')
     with_program(tmp_path / "programs", f"{STRIP}# another release")
     project.heads("02")
@@ -119,9 +118,9 @@ def test_a_program_that_is_not_there_is_said_before_anyone_is_analysed(
     project: Project, tiny_image: Path, switches: tuple[str, ...]
 ) -> None:
     project.heads("01")
-    own = {"command": "nowhere {input}", "mask": "mask.nii.gz", "image": str(tiny_image)}
+    own = {"command": "nowhere {input}", "mask": "mask.nii.gz", "image": tiny_image}
     ended = project.fails("participants", *project.configure(tool={"name": "own", "own": own}), *switches)
-    assert ended.lines("own: the image has no program nowhere" if switches else "tool 'own': nowhere is not on PATH")
+    ended.says("own: the image has no program nowhere" if switches else "tool 'own': nowhere is not on PATH")
     assert ended.analysed == []
 
 

@@ -9,8 +9,9 @@ from support import Project
 def test_a_checkout_is_replayed(project: Project) -> None:
     """Tables, figures and page; no dataset is made and nothing is analysed for it."""
     write_checkout(project.folder / "checkout")
-    ended = project.succeeds("published", "--config", "published=checkout")
-    assert ended.lines("Replayed from raw logs: 8 BigBrain runs, 1 BIDS App run"), ended.output
+    project.succeeds("published", "--config", "published=checkout").says(
+        "Replayed from raw logs: 8 BigBrain runs, 1 BIDS App run"
+    )
     runs = project.table("published/published_runs.tsv")
     assert len(runs) == 8
     assert {row["device"] for row in runs} == {"DRAM", "Optane", "local SSD", "Isilon"}

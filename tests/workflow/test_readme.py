@@ -20,7 +20,7 @@ import yaml
 from conftest import nightly, too_long
 from published_logs import write_checkout
 from readmes import DEMONSTRATION, DOCUMENTS, LINES, README, commands
-from support import ROOT, Project, git, link_images, plain_dataset, private_folder, save_image, small_head, t1w
+from support import ROOT, Project, committed, link_images, plain_dataset, private_folder, save_image, small_head, t1w
 
 WORDS = {"": 1100, "config": 3000, "config/examples": 3000, "profiles": 1800, "workflow": 2500, "containers": 900}
 """Most words of the READMEs that users read."""
@@ -105,10 +105,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Proje
     dataset = project.folder / LOCAL[BLOCKS]
     for number in range(3):
         save_image(dataset / "FOLDER" / f"block_{number}.nii", small_head(number))
-    git(dataset, "init", "--quiet")
-    git(dataset, "annex", "init", "--quiet")
-    git(dataset, "annex", "add", "--quiet", ".")
-    git(dataset, "commit", "--quiet", "--message", "blocks")
+    committed(dataset, annexed=True)
     return project
 
 
@@ -122,20 +119,17 @@ def follow(reader: Project, line: str, planned: bool) -> None:
     elif program == "source":
         assert arguments == [".venv/bin/activate"]
     elif program == "neurotier":
-        ended = reader.run("-m", "neurotier", *arguments)
-        assert ended.code == 0, ended.output
+        reader.run("-m", "neurotier", *arguments).succeeded()
     elif program == "datalad":
         if arguments[0] == "clone":
             arguments.append("bigbrain-datalad")  # the URL's last part, by which DataLad calls the clone
-        ended = reader.run(str(Path(sys.executable).with_name("datalad")), *arguments)
-        assert ended.code == 0, ended.output
+        reader.run(str(Path(sys.executable).with_name("datalad")), *arguments).succeeded()
     else:
         assert program == "snakemake"
         words = ["--dry-run", *arguments] if planned else arguments
         words += [word for part, shorter in SHORTER.items() if part in f"{line}\n" for word in shorter]
         words += [*["--config"] * ("--config" not in words), *QUICK]
-        ended = reader.snakemake(*words, cores=0) if planned else reader.ended([program, *words])
-        assert ended.code == 0, ended.output
+        (reader.snakemake(*words, cores=0) if planned else reader.ended([program, *words])).succeeded()
 
 
 SOON = [

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,13 @@ import pytest
 from container_images import Engine, make_tiny
 from support import (
     ENVIRONMENT,
-    ROOT,
+    JOB_ENVIRONMENT,
     STAND_INS,
     Ended,
     Project,
+    bids_errors,
     checksums,
+    committed,
     git,
     plain_dataset,
     read_json,
@@ -29,11 +28,7 @@ from support import (
     t1w,
 )
 
-WITH_TOOL = {
-    **ENVIRONMENT,
-    "PATH": f"{STAND_INS}{os.pathsep}{ENVIRONMENT['PATH']}",
-    "PYTHONPATH": str(ROOT / "workflow"),
-}
+WITH_TOOL = {**JOB_ENVIRONMENT, "PATH": f"{STAND_INS}:{ENVIRONMENT['PATH']}"}
 KILL_AT = (2, 4, 6)
 """Commits during which who saves is killed: of making a site's dataset, describing it, and saving some participants."""
 
@@ -58,9 +53,9 @@ esac"""
 
 def run(project: Project, *arguments: str, end: Callable[..., Ended] = Project.succeeds, **sections: object) -> Ended:
     """Analyse the demonstration with the stand-in of bet, and save its derivatives."""
-    demo = {"dataset": {"source": str(project.folder / "demo")}, "tool": "bet", "results_dataset": True}
+    demo = {"dataset": {"source": project.folder / "demo"}, "tool": "bet", "results_dataset": True}
     configured = project.configure(**(demo | sections))
-    return end(project, "participants", *configured, *arguments, path=STAND_INS)
+    return end(project, "participants", *configured, *arguments)
 
 
 def command(folder: Path, *words: str, **variables: str) -> str:
@@ -131,10 +126,7 @@ def test_images_are_annexed_once_and_text_is_not(saved: Project) -> None:
 
 def test_it_is_valid_bids_whose_provenance_agrees(saved: Project) -> None:
     folder = saved.derivatives / "SiteA"
-    program = str(Path(sys.executable).parent / "bids-validator-deno")
-    done = subprocess.run([program, "--json", str(folder)], env=ENVIRONMENT, capture_output=True, text=True)
-    issues = json.loads(done.stdout)["issues"]["issues"]
-    assert [issue for issue in issues if issue["severity"] == "error"] == []
+    assert bids_errors(folder) == []
     (activity,) = read_json(folder / "prov" / "prov-neurotier_act.json")["Activities"]
     sidecars = [path for path in images(folder) if path.endswith(".json")]
     assert {read_json(folder / path)["GeneratedBy"] for path in sidecars} == {activity["Id"]}
@@ -177,7 +169,7 @@ def test_a_commit_of_an_earlier_version_is_rerun_where_it_is_checked_out(
     git(demo_copy / "SiteB", "rm", "-rq", "sub-0099101")
     for folder in (demo_copy / "SiteB", demo_copy):
         git(folder, "commit", "-qam", "One has left")
-    dataset = {"source": str(project.folder / "demo"), "version": git(demo_copy, "rev-parse", "HEAD").strip()}
+    dataset = {"source": project.folder / "demo", "version": git(demo_copy, "rev-parse", "HEAD").strip()}
     run(project, dataset=dataset)
     command(tmp_path, "datalad", "clone", str(project.derivatives / "SiteB"), "clone")
     clone = tmp_path / "clone"
@@ -214,8 +206,7 @@ def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: 
         run(project, end=Project.snakemake)
     for clone in project.folder.glob("neurotier-*/datasets/[!.]*"):  # as after a reboot, if it was in memory
         remove_tree(clone)
-    ended = run(project, end=Project.snakemake)
-    assert ended.code == 0, ended.output
+    ended = run(project, end=Project.snakemake).succeeded()
     assert not ended.analysed
     assert len(count.read_text()) > max(KILL_AT)
     for folder in (".", "SiteA", "SiteB"):
@@ -246,8 +237,8 @@ def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, 
     (project.folder / "flow").mkdir()
     (project.folder / "flow" / "template").write_text("template")
     caches = {"flow": {"source": "flow", "inside": "/flow"}}
-    app: dict[str, Any] = {"app": {"image": str(image), "name": "tiny", "caches": caches}}
-    whole = {"source": str(project.folder / "demo"), "sites": ["SiteA"]}
+    app: dict[str, Any] = {"app": {"image": image, "name": "tiny", "caches": caches}}
+    whole = {"source": project.folder / "demo", "sites": ["SiteA"]}
     part = whole | {"participants": ["0099001"]}
     for dataset in (part, whole):
         run(project, "--sdm", "apptainer", dataset=dataset, **app)
@@ -276,11 +267,7 @@ def datalad_dataset(folder: Path, contents: dict[str, Any]) -> Path:
     """A dataset without sites whose images are annexed."""
     plain_dataset(folder, contents)
     (folder / "README").write_text("Two heads, and one that is none.\n")
-    git(folder, "init", "--quiet")
-    git(folder, "annex", "init", "--quiet")
-    git(folder, "annex", "add", "--quiet", ".")
-    git(folder, "commit", "--quiet", "--message", "heads")
-    return folder
+    return committed(folder, annexed=True)
 
 
 BOTH = ["[DATALAD RUNCMD] bet of sub-01, sub-02"]
@@ -294,7 +281,7 @@ def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
     project = Project.at(tmp_path / "project", lambda: ["env", f"HOME={tmp_path}", fonts])  # where git knows no user
     (tmp_path / ".gitconfig").write_text("[commit]\n gpgSign = true\n[user]\n useConfigOnly = true\n")
     datalad_dataset(project.folder / "demo", {t1w("01"): small_head(), t1w("02"): small_head(1), t1w("03"): b"none"})
-    two = {"source": str(project.folder / "demo"), "participants": ["01", "02"]}
+    two = {"source": project.folder / "demo", "participants": ["01", "02"]}
     ended = run(project, dataset=two, results_dataset=False)
     folder = project.derivatives
     assert not (folder / ".git").exists()

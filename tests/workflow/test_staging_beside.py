@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support import Project, processes_in, read_json, wait_for, while_running
+from support import Project, processes_in, read_json, sleeping, wait_for, while_running
 
 TARGETS = ("participants", "tabulate_profile", "--cores", "1")
 
@@ -18,8 +18,8 @@ TARGETS = ("participants", "tabulate_profile", "--cores", "1")
 def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Project, demo_source: Path) -> None:
     """Images are fetched meanwhile."""
     arguments = project.configure(
-        dataset={"source": str(demo_source)},
-        tool={"name": "noop", "noop": {"sleep_s": 4}},
+        dataset=demo_source,
+        tool=sleeping(4),
         shares={"staging_beside": 1},
     )
     snakemake = project.start(*TARGETS, *arguments)

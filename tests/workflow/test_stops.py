@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,12 @@ from neurotier.core.places import short_hash
 from support import (
     ENVIRONMENT,
     PATIENCE_S,
-    SHOWN_TRACE,
     STAND_INS,
+    Ended,
     Project,
-    lives,
+    processes_in,
     script,
+    sleeping,
     slow_project,
     wait_for,
     while_running,
@@ -48,7 +49,7 @@ def campaign(project: Project, runs: int) -> list[str]:
     """Runs of two participants with a tool that takes a moment."""
     project.heads("01", "02")
     asked = {"placements": {"memory": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": runs}
-    tool = {"name": "noop", "noop": {"sleep_s": 4.0}}
+    tool = sleeping(4.0)
     return project.configure(tool=tool, campaign=asked)
 
 
@@ -57,34 +58,9 @@ def has_begun(project: Project, count: int) -> bool:
     return len(list(project.results.glob("logs/run_campaign/*/*.log"))) == count
 
 
-def processes_of(project: Project) -> list[psutil.Process]:
-    """Everything that runs for a project, whoever started it: by working folder, or by a path that it was given."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            inside = Path(process.cwd()).is_relative_to(project.folder)
-            if (inside or str(project.folder) in " ".join(process.cmdline())) and process.pid != os.getpid():
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue
-    return [process for process in found if lives(process)]
-
-
-def running(project: Project, part: str) -> psutil.Process | None:
-    """The first process of a project whose command line has a part."""
-    for process in processes_of(project):
-        try:
-            if part in " ".join(process.cmdline()):
-                return process
-        except psutil.Error:
-            continue
-    return None
-
-
-def all_running(project: Project, parts: Sequence[str]) -> list[psutil.Process]:
-    """A process of a project for each part of a command line; none if one of them is not there."""
-    processes = [running(project, part) for part in parts]
-    return [process for process in processes if process is not None] if all(processes) else []
+def while_analysing(project: Project, part: str) -> list[psutil.Process]:
+    """Processes with a part of a command line beside a job: not a job that SIGKILL has orphaned."""
+    return processes_in(project.folder, "analyze-participants") and processes_in(project.folder, part)
 
 
 def files_on_tiers(project: Project) -> list[Path]:
@@ -101,7 +77,7 @@ def mine(path: Path, project: Project) -> bool:
     return path.is_relative_to(project.folder) or short_hash(str(project.results)) in path.parts
 
 
-def stop(project: Project, arguments: list[str], reached: Callable[[], Any], number: int, part: str = "") -> None:
+def stop(project: Project, arguments: list[str], reached: Callable[[], Any], number: int, part: str = "") -> Ended:
     """Start Snakemake, and send a signal to it, or to the process of its run with a part in its command line, once
     something is so; to the whole tree for the part ``everything``. It ends at once, and with it all but at SIGKILL.
     """
@@ -112,22 +88,23 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
     if part == "everything":
         receivers += main.children(recursive=True)
     elif part:
-        receivers = [wait_for(lambda: running(project, part), while_running(snakemake))]
+        receivers = wait_for(lambda: processes_in(project.folder, part), while_running(snakemake))[:1]
     for process in receivers:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
-    began_s = time.monotonic()
-    assert snakemake.wait(timeout=PATIENCE_S) != 0
+    began_s, ended = time.monotonic(), snakemake.ended()
+    assert ended.code != 0
     assert time.monotonic() - began_s < AT_ONCE_S
     if number != signal.SIGKILL:
-        assert processes_of(project) == []
+        assert processes_in(project.folder) == []
         assert files_on_tiers(project) == []
+    return ended
 
 
 def go_on(project: Project, arguments: list[str], target: str = "") -> str:
     """Start the same command again; what it said."""
     ended = project.succeeds(*([target] if target else []), *arguments)
-    assert processes_of(project) == []
+    assert processes_in(project.folder) == []
     assert files_on_tiers(project) == []
     return ended.output
 
@@ -148,7 +125,7 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     there: dict[Path, int] = {}
 
     def second_computes() -> bool:
-        return len(project.conditions()) == 1 and running(project, "analyze-participants") is not None
+        return len(project.conditions()) == 1 and bool(processes_in(project.folder, "analyze-participants"))
 
     def nothing_is_done_again() -> None:
         found = {file: file.stat().st_mtime_ns for file in project.conditions()}
@@ -165,10 +142,9 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     snakemake = project.start(*arguments)
     for run, part, number in ((2, INNER, signal.SIGKILL), (3, "analyze-participants", signal.SIGTERM)):
         wait_for(partial(has_begun, project, run), while_running(snakemake))
-        both = partial(all_running, project, ["analyze-participants", part])  # not a job that SIGKILL has orphaned
-        wait_for(both, while_running(snakemake))[-1].send_signal(number)
+        wait_for(partial(while_analysing, project, part), while_running(snakemake))[0].send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
-    assert processes_of(project) == []
+    assert processes_in(project.folder) == []
 
     said = go_on(project, arguments)
     assert "1 of 3 runs are there, 2 to do" in said
@@ -183,7 +159,7 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
 
 def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
     """Target, configuration and what its command line has, of something that takes a moment."""
-    dataset = {"source": str(demo_source), **HEADS}
+    dataset = {"source": demo_source, **HEADS}
     slow = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
     known: dict[str, tuple[str, dict[str, Any], str]] = {
         "bet": ("participants", {"dataset": dataset, "tool": "bet"}, "analyze-participants"),
@@ -242,14 +218,14 @@ def test_what_was_stopped_goes_on(
     target, configuration, part = target_of(name, demo_source)
     arguments = project.configure(**configuration)
     for number in numbers:
-        stop(project, [target, *arguments], lambda: running(project, part), number)
-        said = (project.folder / "terminal.txt").read_text().splitlines()
+        ended = stop(project, [target, *arguments], lambda: processes_in(project.folder, part), number)
+        said = ended.output.splitlines()
         if target == "participants":
             assert [line for line in said if "topped" in line or "failed" in line] == said[-1:], said
             assert re.fullmatch(rf"Stopped by {number.name}: \d of 2 participants done, 0 failed, .*", said[-1])
             assert not list(project.results.glob("state/failures/**/*.json"))
         if number == signal.SIGKILL:  # its scripts look after it, and end what they run
-            wait_for(lambda: name not in OUTLIVING or not running(project, part))
+            wait_for(lambda: name not in OUTLIVING or not processes_in(project.folder, part))
     go_on(project, arguments, target)
     if target != "participants":
         assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()
@@ -258,10 +234,10 @@ def test_what_was_stopped_goes_on(
 def test_a_point_that_failed_is_measured_again_by_the_next_start(project: Project, demo_source: Path) -> None:
     target, configuration, part = target_of("sweep", demo_source)
     arguments = project.configure(**configuration)
-    with subprocess.Popen(project.command(target, *arguments), cwd=project.folder, env=ENVIRONMENT) as snakemake:
-        wait_for(lambda: list(project.results.glob("sweep/points/local/*.json")), while_running(snakemake))
-        wait_for(lambda: running(project, part), while_running(snakemake)).kill()
-    assert snakemake.returncode == 0, "the others are measured"
+    snakemake = project.start(target, *arguments)
+    wait_for(lambda: list(project.results.glob("sweep/points/local/*.json")), while_running(snakemake))
+    wait_for(lambda: processes_in(project.folder, part), while_running(snakemake))[0].kill()
+    snakemake.ended().succeeded()  # the others are measured
     states = [row["status"].split(":")[0] for row in project.table("sweep/sweep.tsv")]
     assert sorted(states) == ["failed", "measured"]
     project.succeeds(target, *arguments)
@@ -276,21 +252,17 @@ if any(".snakemake/scripts/" in word for word in sys.orig_argv):
 """Python reads this at its start, and so a script of a rule has not come to its own first line."""
 
 
-def test_ctrl_c_while_a_script_imports_shows_no_trace(project: Project) -> None:
+def test_ctrl_c_while_a_script_imports_shows_no_trace(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal sends SIGINT to all of its processes at once."""
     project.heads("01")
     (project.folder / "slow").mkdir()
     (project.folder / "slow" / "sitecustomize.py").write_text(SLOW_START)
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(project.folder / "slow")}
-    command = project.command("participants", *project.configure(tool="noop"))
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, cwd=project.folder, env=environment, start_new_session=True, **pipes) as snakemake:
-        wait_for((project.folder / "slow" / "sitecustomize.py.reached").exists, while_running(snakemake))
-        os.killpg(snakemake.pid, signal.SIGINT)
-        said, _ = snakemake.communicate(timeout=PATIENCE_S)
-    assert snakemake.returncode != 0
-    assert not SHOWN_TRACE.search(said), said
-    assert processes_of(project) == []
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", str(project.folder / "slow"))
+    snakemake = project.start("participants", *project.configure(tool="noop"), start_new_session=True)
+    wait_for((project.folder / "slow" / "sitecustomize.py.reached").exists, while_running(snakemake))
+    os.killpg(snakemake.pid, signal.SIGINT)
+    snakemake.ended().failed()
+    assert processes_in(project.folder) == []
 
 
 def test_work_goes_on_when_the_terminal_is_gone(project: Project) -> None:

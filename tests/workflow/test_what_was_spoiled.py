@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import STAND_INS, Project, git
+from support import Project, git
 
 
 def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo_source: Path) -> None:
-    given = project.configure(dataset={"source": str(demo_source)}, tool="bet")
-    project.succeeds(*given, path=STAND_INS)
+    given = project.configure(dataset=demo_source, tool="bet")
+    project.succeeds(*given)
     state, (clone,) = project.results / "state", project.folder.glob("neurotier-*/datasets/[!.]*")
     picture = sorted((project.results / "figures" / "mosaics" / "SiteB").glob("*.png"))[-1]
     picture.unlink()
@@ -36,24 +36,24 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     contents = {site: content_of(clone / site) for site in ("SiteA", "SiteB")}
     (clone / "SiteB" / ".git" / "HEAD").write_text("")
 
-    ended = project.succeeds(*given, path=STAND_INS)
+    ended = project.succeeds(*given)
     assert ended.analysed == []
     assert picture.exists()
     assert readme.read_text() == text
     assert f"{picture.relative_to(project.folder)} is not as it was written; it will be made again" in ended.output
     for lock in locks:
         assert lock.is_file()
-        assert ended.lines(f"{lock.relative_to(project.folder)} is a folder in place of a lock; it is made again")
+        ended.says(f"{lock.relative_to(project.folder)} is a folder in place of a lock; it is made again")
     assert content_of(clone / "SiteA") == contents["SiteA"]
     assert not ended.lines("SiteA is damaged")
-    assert ended.lines("SiteB is damaged (after a power cut?), and is cloned again")
+    ended.says("SiteB is damaged (after a power cut?), and is cloned again")
     (aside,) = clone.parent.glob(f"{clone.name}-SiteB-until-*")
-    assert ended.lines(f"SiteB is now {aside}; remove that if nothing in it is needed")
+    ended.says(f"SiteB is now {aside}; remove that if nothing in it is needed")
     assert content_of(aside) == contents["SiteB"]
 
     for file in own:
         file.write_text("what no rule makes is the user's")
-    again = project.succeeds(*given, path=STAND_INS)
+    again = project.succeeds(*given)
     assert "Nothing to be done" in again.output
     assert not again.lines("neurotier:"), again.output
 
@@ -62,7 +62,7 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
         file.mkdir()
     for file in (state / "identity", state / "source", record):
         file.write_bytes(b"\xa7\xfe no text")
-    assert project.succeeds(*given, path=STAND_INS).analysed == []
+    assert project.succeeds(*given).analysed == []
     assert (state / "outputs.json").is_file()
     assert {file.read_text() for file in own} == {"what no rule makes is the user's"}
 
@@ -81,19 +81,19 @@ def test_what_a_scratch_file_system_purges_of_a_clone_is_put_back(project: Proje
 def test_what_cannot_be_removed_is_said(project: Project, demo_source: Path, mount_tmpfs: Callable[..., Path]) -> None:
     """Else what is lost would stay so, and pass for done. A clone that nobody needs may lie on a read-only tier."""
     source = mount_tmpfs(project.folder / "source", "size=200m")
-    tiers, placement = {"source": {"path": str(source), "kind": "tmpfs"}}, {"dataset": "source"}
-    dataset = {"source": str(demo_source), "sites": ["SiteA"]}
+    tiers, placement = {"source": {"path": source, "kind": "tmpfs"}}, {"dataset": "source"}
+    dataset = {"source": demo_source, "sites": ["SiteA"]}
     given = ["participants", *project.configure(dataset=dataset, tiers=tiers, placement=placement, tool="bet")]
-    project.succeeds(*given, path=STAND_INS)
+    project.succeeds(*given)
     subprocess.run(["mount", "-o", "remount,ro", source], check=True)
-    assert project.succeeds(*given, path=STAND_INS).lines("Nothing to be done")
+    project.succeeds(*given).says("Nothing to be done")
     profile = project.results / "profile"
     profile.rename(project.folder / "profile")
     mount_tmpfs(profile, "size=1m")
     shutil.copytree(project.folder / "profile", profile, dirs_exist_ok=True)
     subprocess.run(["mount", "-o", "remount,ro", profile], check=True)
     shutil.rmtree(min((project.derivatives / "SiteA").glob("sub-*")))
-    ended = project.fails(*given, path=STAND_INS)
+    ended = project.fails(*given)
     (line,) = ended.lines("results folder cannot be written or mended: ")
     assert ": Read-only file system; " in line
 
@@ -118,7 +118,7 @@ def content_of(site: Path) -> int:
 @pytest.mark.nightly
 def test_what_hides_where_contents_are_goes_and_the_rest_stays(project: Project, demo_source: Path) -> None:
     """A power cut leaves files of git-annex's journal empty; its branch says what they hide."""
-    given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool="noop")
+    given = project.configure(dataset={"source": demo_source, "sites": ["SiteA"]}, tool="noop")
     project.succeeds("results/index/images.tsv", *given)
     (site,) = project.folder.glob("neurotier-*/datasets/[!.]*/SiteA")
     git_folder = site.stat().st_ino
