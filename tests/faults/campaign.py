@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import random
 import shutil
-import signal
-import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from faults.disturbances import MEMORY_GROUPS
 from faults.kinds import FAULTS
 from faults.ledger import Outcome
-from faults.processes import end_all, end_with
+from faults.processes import end_all, side_by_side
 from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
-from faults.templates import Called, Kind, Prepared, Reference, call_in_child, prepare, preparing, wait_for
+from faults.templates import Kind, Prepared, prepare, preparing
 from faults.trial import Trial
 
 LAST_LINES = 14
@@ -78,24 +73,14 @@ def prepare_all(room: Room, trials: dict[int, str], seed: int, jobs: int) -> Pre
     (room.base / "prepared").mkdir()
     (room.base / "trials").mkdir()
     needed = {draw_project(number, seed, name) for number, name in trials.items()}
-    waiting = sorted(needed, key=lambda kind: kind.name)
-    running: list[tuple[Kind, Called[dict[str, Reference]]]] = []
+    calls = {kind.name: partial(prepare, room, kind) for kind in sorted(needed, key=lambda kind: kind.name)}
     try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                kind = waiting.pop(0)
-                answer = room.base / "prepared" / f"{kind.name}.answer"
-                running.append((kind, call_in_child(partial(prepare, room, kind), answer)))
-            kind, called = running[0]
-            for stage, reference in wait_for(called).items():
-                prepared.references[kind.name, stage] = reference
-            running.pop(0)
-            print(f"prepared: {kind.name}", flush=True)
+        for name, answer in side_by_side(calls, room.base / "prepared", jobs):
+            if not answer:
+                raise RuntimeError(f"could not prepare {name}")
+            prepared.references |= {(name, stage): reference for stage, reference in answer[0].items()}
+            print(f"prepared: {name}", flush=True)
     finally:  # stopped, or one of them failed
-        for _, called in running:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(called.child, signal.SIGKILL)
-                os.waitpid(called.child, 0)
         end_all(preparing(room))
     return prepared
 
@@ -128,63 +113,27 @@ def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome
     )
 
 
-def start(number: int, seed: int, name: str, prepared: Prepared) -> int:
-    """Start a trial in a child process, which ends with this one."""
-    child = os.fork()
-    if child:
-        return child
+def hold_all(seed: int, trials: dict[int, str], prepared: Prepared, jobs: int) -> Iterator[Outcome]:
+    """Hold trials side by side; yields outcomes as they end."""
+    folder = prepared.room.base / "trials"
+    calls = {number: partial(hold, number, seed, name, prepared) for number, name in trials.items()}
     try:
-        end_with(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign tells
-        outcome = hold(number, seed, name, prepared)
-        answer_file(prepared, number).write_text(json.dumps(asdict(outcome)))
-    except SystemExit:  # the campaign was stopped
-        pass
-    except BaseException:
-        traceback.print_exc()
+        for number, answer in side_by_side(calls, folder, jobs):
+            clear_up(folder / str(number), f"{seed}-{number}")
+            lost = Outcome(number, trials[number], "", hit=False, violations=["the trial ended without an answer"])
+            yield answer[0] if answer else lost
     finally:
-        os._exit(0)
+        for left in folder.iterdir():
+            clear_up(left, f"{seed}-{left.name}")
 
 
-def answer_file(prepared: Prepared, number: int) -> Path:
-    return prepared.room.base / "trials" / f"{number}.json"
-
-
-def finish(number: int, seed: int, name: str, prepared: Prepared) -> Outcome:
-    """Clean up after a trial whose process has ended; its outcome."""
-    end_all(f"{seed}-{number}")
-    folder = prepared.room.base / "trials" / str(number)
+def clear_up(folder: Path, name: str) -> None:
+    """Clean up after a trial whose process has ended."""
+    end_all(name)
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         time.sleep(0.2)
         shutil.rmtree(folder, ignore_errors=True)
-    answer = answer_file(prepared, number)
-    if not answer.exists():
-        return Outcome(number, name, "", hit=False, violations=["the trial ended without an answer"])
-    outcome = Outcome(**json.loads(answer.read_text()))
-    answer.unlink()
-    return outcome
-
-
-def hold_all(seed: int, trials: dict[int, str], prepared: Prepared, jobs: int) -> Iterator[Outcome]:
-    """Hold trials side by side; yields outcomes as they end."""
-    waiting = list(trials.items())
-    running: dict[int, int] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                number, name = waiting.pop(0)
-                running[start(number, seed, name, prepared)] = number
-            child, _ = os.wait()
-            if child in running:
-                number = running.pop(child)
-                yield finish(number, seed, trials[number], prepared)
-    finally:
-        for child, number in running.items():
-            os.kill(child, signal.SIGTERM)
-            os.waitpid(child, 0)
-            finish(number, seed, trials[number], prepared)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,9 @@ PROCESSES = ("snakemake", "tool", "git", "any", "any", "any", "all")
 ENDING = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 RUN_S = {"fresh": 9.0, "indexed": 6.0, "ready": 3.5}
 """How long a run takes from each stage on a quiet machine, about, s."""
+
+AFTER_S = (0, 1, 4, 8)
+"""Moments of a power cut after the end of a run, s."""
 
 REFUSED = "another run is using this results folder"
 
@@ -135,13 +139,31 @@ def lost_disk(trial: Trial) -> None:
 
 
 def power_cut(trial: Trial) -> None:
-    """The power fails at a random moment: what the small disk held then is all that is left."""
+    """The power fails at a random moment."""
     moment_s = moment_s_of(trial, 1.2)
     trial.fault = f"power cut after {moment_s:.2f} s, from {trial.stage}"
+    cut_power(trial, lambda running: running.wait(moment_s))
+
+
+def power_cut_after(trial: Trial) -> None:
+    """The power fails when the run has ended."""
+    after_s = trial.chance.choice(AFTER_S)
+    trial.fault = f"power cut {after_s} s after the end, from {trial.stage}"
+
+    def ended(running: Running) -> bool:
+        running.process.wait(PATIENCE_S)
+        time.sleep(after_s)
+        return True
+
+    cut_power(trial, ended)
+
+
+def cut_power(trial: Trial, wait: Callable[[Running], bool]) -> None:
+    """What the small disk holds at a moment, of which it is told whether the run goes on, is all that is left."""
     cut = trial.room.at / "cut.img"
 
     def disturb(running: Running) -> None:
-        trial.hit = running.wait(moment_s)
+        trial.hit = wait(running)
         for process in living(trial.name):  # what they would still write comes after the cut
             with contextlib.suppress(psutil.Error):
                 process.suspend()
@@ -345,6 +367,8 @@ FAULTS = {
     "disk-lost": Fault(lost_disk, (DISK,), 5),
     "power-cut": Fault(power_cut, (ANNEX_DISK,), 6),
     "power-cut-saved": Fault(power_cut, (SAVED_DISK,), 3),
+    "power-cut-after": Fault(power_cut_after, (ANNEX_DISK,), 2),
+    "power-cut-after-saved": Fault(power_cut_after, (SAVED_DISK,), 1),
     "power-cut-elsewhere": Fault(power_cut, OTHER_DISKS, 1),
     "source-spoiled": Fault(spoiled_source, (PLAIN,), 6),
     "source-lost": Fault(lost_source, (ANNEX,), 6),

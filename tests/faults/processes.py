@@ -5,18 +5,24 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 from support import ROOT, STAND_INS, words_of
 
 from faults.rooms import TEMPORARY
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 MARKER = "FAULT_TRIAL"
 PR_SET_PDEATHSIG = 1
@@ -161,6 +167,53 @@ def end_all(name: str) -> None:
 def end_with(number: signal.Signals) -> None:
     """Have the kernel send this process a signal when the one that started it is gone."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
+def side_by_side(calls: Mapping[K, Callable[[], T]], folder: Path, jobs: int = 1) -> Iterator[tuple[K, list[T]]]:
+    """Call functions in child processes, to which they may do anything; each value as it comes, in a list that is empty
+    if there is none.
+
+    Parameters
+    ----------
+    folder
+        Where values are kept meanwhile.
+    jobs
+        How many are called at once.
+    """
+    waiting, running = list(calls), dict[int, K]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                key = waiting.pop(0)
+                running[call_in_child(calls[key], folder / f"{key}.answer")] = key
+            child, _ = os.wait()
+            if child in running:
+                key = running.pop(child)
+                answer = folder / f"{key}.answer"
+                yield key, [pickle.loads(answer.read_bytes())] if answer.exists() else []  # noqa: S301  # our child's
+                answer.unlink(missing_ok=True)
+    finally:  # stopped, or one of them failed
+        for child in running:
+            os.kill(child, signal.SIGTERM)
+            os.waitpid(child, 0)
+
+
+def call_in_child(function: Callable[[], object], answer: Path) -> int:
+    """Have a function called in a child process, which ends with this one; the process."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        end_with(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it tells
+        answer.write_bytes(pickle.dumps(function()))
+    except SystemExit:  # it was told to end
+        pass
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def role(process: psutil.Process) -> str:

@@ -9,6 +9,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,30 +82,32 @@ class Room:
 
 
 def may_have_rooms() -> bool:
-    """Whether this user may make a mount name space and mount in it; tried in a child process."""
-    child = os.fork()
-    if child == 0:
-        try:
-            unshare()
-            os._exit(0)
-        except OSError:
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """Whether this user may make a mount name space and mount in it."""
+    return is_possible(unshare)
 
 
 def may_have_disks(folder: Path) -> bool:
-    """Whether a small disk can be made and mounted here; tried in a child process."""
+    """Whether a small disk can be made and mounted here."""
     if shutil.which("mkfs.ext4", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
         return False
+
+    def make_and_mount() -> None:
+        unshare()
+        make_disk(folder / "try.img")
+        (folder / "try").mkdir()
+        mount_disk(folder / "try.img", folder / "try")
+
+    return is_possible(make_and_mount)
+
+
+def is_possible(act: Callable[[], None]) -> bool:
+    """Whether something can be done; tried in a child process."""
     child = os.fork()
     if child == 0:
         try:
-            unshare()
-            make_disk(folder / "try.img")
-            (folder / "try").mkdir()
-            mount_disk(folder / "try.img", folder / "try")
+            act()
             os._exit(0)
-        except (OSError, subprocess.CalledProcessError):
+        except OSError:
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import os
-import pickle
 import re
 import shutil
-import signal
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import yaml
 from container_images import Engine, make_tiny, tiny_root
@@ -22,7 +18,7 @@ from snakemake.utils import update_config
 from support import ENVIRONMENT, Project, checksums, git, plain_dataset, save_image, small_head, t1w
 
 from faults import strace
-from faults.processes import end_with, environment_of, run
+from faults.processes import environment_of, run, side_by_side
 from faults.rooms import ANNEX_DISK_BYTES, DISK_BYTES, Room, copy_folder, enter, make_disk
 
 T = TypeVar("T")
@@ -329,37 +325,7 @@ def in_room(room: Room, folder: Path, function: Callable[[], T]) -> T:
         enter(room, folder)
         return function()
 
-    return wait_for(call_in_child(entered, folder.with_name(f"{folder.name}.answer")))
-
-
-@dataclass(frozen=True)
-class Called(Generic[T]):
-    """A function that runs in a child process, whose value comes back by a file."""
-
-    child: int
-    answer: Path
-
-
-def call_in_child(function: Callable[[], T], answer: Path) -> Called[T]:
-    """Call a function in a child process."""
-    child = os.fork()
-    if child == 0:
-        end_with(signal.SIGKILL)
-        code = 1
-        try:
-            answer.write_bytes(pickle.dumps(function()))
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    return Called(child, answer)
-
-
-def wait_for(called: Called[T]) -> T:
-    """The value of a function that was called in a child process."""
-    if os.waitstatus_to_exitcode(os.waitpid(called.child, 0)[1]) != 0:
-        raise RuntimeError(f"could not prepare {called.answer.stem}")
-    value: T = pickle.loads(called.answer.read_bytes())  # noqa: S301  # our own child's
-    called.answer.unlink()
-    return value
+    ((_, answer),) = side_by_side({folder.name: entered}, folder.parent)
+    if not answer:
+        raise RuntimeError(f"could not prepare {folder.name}")
+    return answer[0]

@@ -14,23 +14,41 @@ from support import checksums
 
 from faults import invariants
 from faults.campaign import describe, draw_kind, hold_all, prepare_all, table
+from faults.kinds import AFTER_S
+from faults.ledger import Outcome
 from faults.processes import MARKER, Said, end_all
 from faults.rooms import Room
 from faults.templates import Reference, names_in
 
 SEED, COUNT = 2020, 40
+CUTS, DURING = (2, 3, 5, 6, 9), 8
+"""Trials whose moments after the end are all that there are, and one that is cut when participants are analysed."""
+
 EVERY = 40
 """Each day one of the trials, and all of them in forty days; it takes most of what the date draws."""
 
 
-def test_a_short_campaign_violates_nothing(able: Path) -> None:
-    numbers = range(int(os.environ[DAY]) % EVERY, COUNT, EVERY)
-    trials = {number: draw_kind(number, SEED, "") for number in numbers}
+def hold_nothing_violated(able: Path, trials: dict[int, str]) -> list[Outcome]:
     prepared = prepare_all(Room(able), trials, SEED, jobs=2)
     outcomes = list(hold_all(SEED, trials, prepared, jobs=2))
     print(f"seed {SEED}\n{table(outcomes)}")
     assert len(outcomes) == len(trials)
     assert [describe(outcome) for outcome in outcomes if outcome.violations] == []
+    return outcomes
+
+
+def test_a_short_campaign_violates_nothing(able: Path) -> None:
+    numbers = range(int(os.environ[DAY]) % EVERY, COUNT, EVERY)
+    hold_nothing_violated(able, {number: draw_kind(number, SEED, "") for number in numbers})
+
+
+@pytest.mark.nightly("long")
+@pytest.mark.parametrize("saved", ["", "-saved"])
+def test_after_a_power_cut_the_same_command_leaves_what_an_undisturbed_run_does(able: Path, saved: str) -> None:
+    """Cut at each moment after the end of a run, and during it."""
+    trials = {**dict.fromkeys(CUTS, f"power-cut-after{saved}"), DURING: f"power-cut{saved}"}
+    faults = "\n".join(outcome.fault for outcome in hold_nothing_violated(able, trials))
+    assert all(f"cut {after_s} s after the end" in faults for after_s in AFTER_S), faults
 
 
 MASK = "derivatives/sub-a/anat/mask"
