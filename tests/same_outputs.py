@@ -13,12 +13,13 @@ Exits with 1 if a table or a derivative differs or is missing.
 from __future__ import annotations
 
 import argparse
-import csv
 import difflib
 import html
 import re
 import sys
 from pathlib import Path
+
+import pandas as pd
 
 NOT_COMPARED = {"state", "logs", "runs", "records"}
 """Folders with clocks, process numbers and host names in them."""
@@ -43,27 +44,13 @@ def are_equal(before: Path, after: Path, renamed: dict[str, str]) -> bool:
     """Whether two files are; of tables, but for the names of some columns."""
     if before.suffix != ".tsv":
         return before.read_bytes() == after.read_bytes()
-    one, other = table(before), table(after)
-    if [len(row) for row in one] != [len(row) for row in other]:
-        return False
-    if not all(new in (old, renamed.get(old)) for old, new in zip(*one[:1], *other[:1], strict=True)):
-        return False
-    one, other = one[1:], other[1:]
-    return all(same_cell(*cells) for rows in zip(one, other, strict=True) for cells in zip(*rows, strict=True))
-
-
-def same_cell(one: str, other: str) -> bool:
-    """Whether two cells are equal, or numbers that differ by the rounding of their last digit."""
+    one, other = (pd.read_csv(file, sep="\t") for file in (before, after))
+    names = {old: new for old, new in renamed.items() if new in other}
     try:
-        return one == other or abs(float(one) - float(other)) <= LAST_DIGIT
-    except ValueError:
+        pd.testing.assert_frame_equal(one.rename(columns=names), other, check_dtype=False, rtol=0, atol=LAST_DIGIT)
+    except AssertionError:
         return False
-
-
-def table(file: Path) -> list[list[str]]:
-    """Rows of a table, its header first."""
-    with file.open(newline="") as lines:
-        return list(csv.reader(lines, delimiter="\t"))
+    return True
 
 
 def sentences(page: Path) -> list[str]:

@@ -158,12 +158,7 @@ class Cluster:
                 with suppress(psutil.Error):
                     self.kill_host(name)
                 continue
-            daemon.terminate()
-            try:
-                daemon.wait(10)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
+            end(daemon)
         for group in self.control_groups("memory", "cpuacct"):
             for folder, _, _ in os.walk(group, topdown=False):
                 with suppress(OSError):  # a process is not quite gone; an empty group does no harm
@@ -210,6 +205,16 @@ class Cluster:
         command = ["sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-1day", *options]
         listed = subprocess.run([*command, f"--format={','.join(columns)}"], capture_output=True, text=True, check=True)
         return [line.split("|") for line in listed.stdout.splitlines()]
+
+
+def end(daemon: subprocess.Popen[bytes]) -> None:
+    """End a daemon, whether it hears of that or not."""
+    daemon.terminate()
+    try:
+        daemon.wait(10)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
 
 
 def end_with_parent() -> None:

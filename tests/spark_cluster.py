@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slurm_cluster import end_with_parent, wait_until
+from slurm_cluster import end, end_with_parent, wait_until
 from support import ENVIRONMENT
 
 HERE = "127.0.0.1"
@@ -77,10 +77,4 @@ def spark_cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[st
     finally:
         del ENVIRONMENT["SPARK_CONF_DIR"]
         for daemon in reversed(daemons):
-            daemon.terminate()
-        for daemon in daemons:
-            try:
-                daemon.wait(10)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
+            end(daemon)

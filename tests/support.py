@@ -94,9 +94,9 @@ class Started(subprocess.Popen[bytes]):
 
     said: Path
 
-    def ended(self) -> Ended:
+    def ended(self, within_s: float = 3 * PATIENCE_S) -> Ended:
         """Wait for its end."""
-        return Ended(self.wait(3 * PATIENCE_S), self.said.read_text())
+        return Ended(self.wait(within_s), self.said.read_text())
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,10 @@ class Project:
     def run(self, *arguments: str, path: Path | None = None) -> Ended:
         """Run Python in the working folder."""
         return self.ended([*self.before(), sys.executable, *arguments], path)
+
+    def neurotier(self, *arguments: str) -> Ended:
+        """Run a command of neurotier."""
+        return self.run("-m", "neurotier", *arguments)
 
     def environment(self, path: Path | None = None) -> dict[str, str]:
         """The environment of commands; ``path`` comes first on PATH."""
@@ -507,13 +511,16 @@ def tried_again(test: Callable[P, None]) -> Callable[P, None]:
 
 
 def wait_for(
-    find: Callable[[], T | None], still: Callable[[], object] = lambda: True, within_s: float = 3 * PATIENCE_S
+    find: Callable[[], T | None],
+    still: subprocess.Popen[Any] | Callable[[], object] = lambda: True,
+    within_s: float = 3 * PATIENCE_S,
 ) -> T:
-    """What is found at last; fails once ``still`` gives nothing, or after ``within_s``."""
+    """What is found at last; fails once ``still`` has ended or gives nothing, or after ``within_s``."""
+    goes_on = while_running(still) if isinstance(still, subprocess.Popen) else still
     deadline = time.monotonic() + within_s
     while not (found := find()):
         assert time.monotonic() < deadline, "what was waited for did not come"
-        assert still(), "it ended before what was waited for"
+        assert goes_on(), "it ended before what was waited for"
         time.sleep(0.05)
     return found
 

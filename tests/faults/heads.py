@@ -29,7 +29,7 @@ import numpy as np
 import psutil
 from slurm_cluster import Cluster, slurm, wait_until
 from slurm_hosts import LOGIN
-from support import ENVIRONMENT, Project, checksums, save_image, script, small_head
+from support import Ended, Project, Started, checksums, save_image, script, small_head
 
 FAULTS = ("Ctrl-C", "kill -9", "reboot")
 
@@ -72,23 +72,10 @@ class Undisturbed:
     def tools(self) -> Path:
         return self.project.folder / "tools"
 
-    def command(self) -> list[str]:
-        """The command of the user."""
-        own = ["--config", f"results={self.project.results.name}"]
-        return [*self.project.before(), sys.executable, "-m", "snakemake", "participants", *self.arguments, *own]
-
-    def start(self, output: Path) -> subprocess.Popen[bytes]:
+    def start(self) -> Started:
         """Start the head in a session of its own, as a terminal would."""
-        with output.open("wb") as file:
-            return subprocess.Popen(
-                self.command(),
-                cwd=self.project.folder,
-                env={**ENVIRONMENT, "PATH": f"{self.tools}:{ENVIRONMENT['PATH']}"},
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                start_new_session=True,
-            )
+        own = [*self.arguments, "--config", f"results={self.project.results.name}"]
+        return self.project.start("participants", *own, cores=0, path=self.tools, start_new_session=True)
 
     def restore(self) -> None:
         """Begin anew, with an index and nobody analysed."""
@@ -123,7 +110,6 @@ class Trial:
     submitted: int = 0
     took_s: float = 0.0
     violations: list[str] = field(default_factory=list)
-    said: str = ""
 
 
 def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float | None = None) -> Undisturbed:
@@ -148,8 +134,7 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     twice.touch()
     config = project.configure(tool="bet")
     cluster.give(folder)
-    indexed = project.snakemake("results/index/images.tsv", "results/index/tool.json", *config, path=tools)
-    assert indexed.code == 0, indexed.output
+    project.succeeds("results/index/images.tsv", "results/index/tool.json", *config, path=tools)
     (folder / "prepared").mkdir()
     for name in KEPT:
         (folder / name).rename(folder / "prepared" / name)
@@ -157,12 +142,11 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     run = Undisturbed(cluster, project, participants, ["--profile", "profiles/slurm", *LIMITS, *config])
     run.restore()
     if took_s is not None:
-        done = project.snakemake("participants", *config, cores=PER_JOB, path=tools)
-        assert done.code == 0, done.output
+        project.succeeds("participants", *config, cores=PER_JOB, path=tools)
         run.took_s = took_s
     else:
-        first, begin, output = run.cluster.next_job(), time.monotonic(), folder / "undisturbed.log"
-        assert run.start(output).wait(PATIENCE_S) == 0, output.read_text()
+        first, begin = run.cluster.next_job(), time.monotonic()
+        run.start().ended(PATIENCE_S).succeeded()
         run.took_s, run.jobs = time.monotonic() - begin, run.jobs_since(first)
         assert run.jobs == -(-participants // PER_JOB), f"{run.jobs} jobs for {participants} participants"
     run.derivatives = checksums(project.derivatives)
@@ -179,11 +163,11 @@ def hold(run: Undisturbed, fault: str, chance: random.Random) -> Trial:
     time.sleep(chance.choice((0.0, 0.0, chance.uniform(0, 3))))
     trial.missing = run.participants - run.done()
     trial.needed = run.shares_left()
-    second, begin, output = run.cluster.next_job(), time.monotonic(), run.project.folder / "again.log"
-    code = run.start(output).wait(PATIENCE_S)
-    trial.took_s, trial.said = time.monotonic() - begin, output.read_text()
+    second, begin = run.cluster.next_job(), time.monotonic()
+    ended = run.start().ended(PATIENCE_S)
+    trial.took_s = time.monotonic() - begin
     trial.submitted = run.jobs_since(second)
-    check(run, trial, code)
+    check(run, trial, ended)
     return trial
 
 
@@ -191,8 +175,7 @@ def disturb(run: Undisturbed, trial: Trial) -> bool:
     """Start a run, and have the fault at its moment; whether there was a head to hit."""
     run.restore()
     (run.project.folder / "twice").write_text("")
-    output = run.project.folder / "disturbed.log"
-    head = run.start(output)
+    head = run.start()
     try:
         head.wait(trial.moment_s)
     except subprocess.TimeoutExpired:
@@ -200,12 +183,12 @@ def disturb(run: Undisturbed, trial: Trial) -> bool:
     else:
         return False
     strike(run, trial, head)
-    if trial.fault == "Ctrl-C" and "Traceback" in (said := output.read_text()):
+    if trial.fault == "Ctrl-C" and "Traceback" in (said := head.said.read_text()):
         trial.violations.append("a Python trace at Ctrl-C: " + said[said.index("Traceback") :][:2000])
     return True
 
 
-def strike(run: Undisturbed, trial: Trial, head: subprocess.Popen[bytes]) -> None:
+def strike(run: Undisturbed, trial: Trial, head: Started) -> None:
     """Have the fault come to a head."""
     if trial.fault == "reboot":
         run.cluster.kill_host(LOGIN)
@@ -226,8 +209,7 @@ def hold_two(run: Undisturbed, chance: random.Random) -> Trial:
     run.restore()
     both = [run, replace(run, project=replace(run.project, results_name=OTHER))]
     first, begin, trial = run.cluster.next_job(), time.monotonic(), Trial(TWO_HEADS, 0.0)
-    outputs = [run.project.folder / f"{one.project.results.name}.log" for one in both]
-    started = [one.start(output) for one, output in zip(both, outputs, strict=True)]
+    started = [one.start() for one in both]
     for _ in range(KILLS):
         time.sleep(chance.uniform(0, run.took_s / 2))
         which = chance.randrange(2)
@@ -235,31 +217,29 @@ def hold_two(run: Undisturbed, chance: random.Random) -> Trial:
             continue
         trial.moment_s = time.monotonic() - begin
         strike(run, replace(trial, fault=chance.choice(("Ctrl-C", "kill -9"))), started[which])
-        started[which] = both[which].start(outputs[which])
+        started[which] = both[which].start()
     trial.missing = sum(one.participants - one.done() for one in both)
-    for one, head, output in zip(both, started, outputs, strict=True):
-        code = head.wait(PATIENCE_S)
-        trial.said = output.read_text()
-        check_end(one, trial, code)
+    for one, head in zip(both, started, strict=True):
+        check_end(one, trial, head.ended(PATIENCE_S))
     trial.needed = trial.submitted = run.jobs_since(first)
     trial.took_s = time.monotonic() - begin
     return trial
 
 
-def check(run: Undisturbed, trial: Trial, code: int) -> None:
+def check(run: Undisturbed, trial: Trial, ended: Ended) -> None:
     """What must hold after the second start."""
     if trial.submitted > trial.needed:
         trial.violations.append(f"{trial.submitted} jobs for {trial.missing} participants")
     twice = (run.project.folder / "twice").read_text().split()
     if twice:
         trial.violations.append(f"analysed twice at the same time: {' '.join(Path(one).name for one in twice)}")
-    check_end(run, trial, code)
+    check_end(run, trial, ended)
 
 
-def check_end(run: Undisturbed, trial: Trial, code: int) -> None:
+def check_end(run: Undisturbed, trial: Trial, ended: Ended) -> None:
     """What must hold when a run has ended at last."""
-    if code:
-        trial.violations.append(f"exit code {code}: {trial.said[-500:]}")
+    if ended.code:
+        trial.violations.append(f"exit code {ended.code}: {ended.output[-500:]}")
     if run.done() != run.participants or checksums(run.project.derivatives) != run.derivatives:
         trial.violations.append("the derivatives are not those of an undisturbed run")
     try:

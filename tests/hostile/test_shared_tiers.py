@@ -209,8 +209,8 @@ def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project
     for ended in (
         ordinary.snakemake("participants", *arguments),
         ordinary.snakemake("participants", *arguments, "--delete-all-output"),
-        ordinary.run("-m", "neurotier", "images", str(lab / "link" / "data"), "--remove-unused", "0"),
-        ordinary.run("-m", "neurotier", "jobs", str(lab / "link" / "data"), "--cancel"),
+        ordinary.neurotier("images", str(lab / "link" / "data"), "--remove-unused", "0"),
+        ordinary.neurotier("jobs", str(lab / "link" / "data"), "--cancel"),
     ):
         refused(ended, f"{lab / 'link'} is a link that user nobody made")
     assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26

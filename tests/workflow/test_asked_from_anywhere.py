@@ -30,7 +30,7 @@ def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> N
     theirs = names(other)
 
     def asked(*words: str) -> Ended:
-        return other.run("-m", "neurotier", *words)
+        return other.neurotier(*words)
 
     seen = asked("watch", str(runs.folder / "one"), "--once")
     assert " done after" in seen.output
@@ -59,7 +59,7 @@ def test_results_may_be_an_absolute_path(project: Project, tmp_path: Path) -> No
     assert "1 T1w image of 1 participant; 0 skipped" in ended.output
     assert list((results / "profile" / "records").rglob("sub-00.json"))
     assert not project.results.exists()
-    project.run("-m", "neurotier", "watch", str(results), "--once").succeeded()
+    project.neurotier("watch", str(results), "--once").succeeded()
     project.snakemake("participants", *given).says("Nothing to be done")
 
 
@@ -76,13 +76,13 @@ def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
     here = project.folder / "here"
     shutil.copytree(project.results, here)
     for command in (["watch", "--once"], ["images"], ["jobs"]):
-        ended = project.run("-m", "neurotier", command[0], str(here), *command[1:])
+        ended = project.neurotier(command[0], str(here), *command[1:])
         shutil.rmtree(project.results, ignore_errors=True)  # a copy first, then the only one
         assert ended.code == 78
         said = f"neurotier: {here}: its last run was in {project.results}: this folder was moved or copied; "
         assert ended.output == said + "start a run here, or name that folder\n"
     project.succeeds("here/index/tool.json", *given, "--config", "results=here")
-    project.run("-m", "neurotier", "watch", str(here), "--once").succeeded()
+    project.neurotier("watch", str(here), "--once").succeeded()
 
 
 def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Project) -> None:

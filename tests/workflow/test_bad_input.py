@@ -26,7 +26,6 @@ from support import (
     small_head,
     t1w,
     wait_for,
-    while_running,
 )
 
 
@@ -281,7 +280,7 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
     arguments = project.configure(**sections)
     first = project.start("participants", *arguments)
     try:
-        wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/sub-01")), while_running(first))
+        wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/sub-01")), first)
         second = project.fails("participants", *arguments)
         assert len(second.lines("another run is using this results folder")) == 1, second.output
     finally:

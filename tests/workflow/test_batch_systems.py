@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
-from support import ENVIRONMENT, ROOT, Project, sleeping, wait_for, while_running
+from support import ENVIRONMENT, ROOT, Project, sleeping, wait_for
 
 PROFILE = ROOT / "profiles" / "cluster-generic" / "profile.yaml"
 COMMANDS = {
@@ -69,7 +69,7 @@ def test_a_job_whose_head_was_killed_is_ended_by_the_next(project: Project, batc
     given = project.configure(tool=sleeping(30))
     arguments = ["participants", *given, "--profile", "site"]
     head = project.start(*arguments, cores=0, path=batch.tools)
-    wait_for(lambda: len(submitted(project)) == 2, while_running(head))
+    wait_for(lambda: len(submitted(project)) == 2, head)
     head.kill()
     head.wait()
     project.succeeds(*arguments, cores=0, path=batch.tools).says(

@@ -20,7 +20,7 @@ import pytest
 from conftest import nightly
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
-from support import PATIENCE_S, Project, listening, processes_in, wait_for, while_running
+from support import PATIENCE_S, Project, listening, processes_in, wait_for
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -90,7 +90,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     snakemake = project.start("bigbrain", *arguments)
     records = project.results / "bigbrain" / "runs" / engine / "local" / "2" / "1" / "records"
     # two at once: Snakemake has noted one of them
-    wait_for(lambda: len(list(records.glob("bigbrain*.json"))) >= 3, while_running(snakemake))
+    wait_for(lambda: len(list(records.glob("bigbrain*.json"))) >= 3, snakemake)
     assert listening(project.folder) <= {"127.0.0.1"}
     if engine == "spark":
         assert b"Expected SaslMessage" in answer_of_spark(project)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from published_logs import bids_tasks
 from support import STAND_INS, Ended, Project, read_json, save_image, script, slow_project, small_head, t1w
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
@@ -136,16 +136,7 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
     for repetition, minutes in ((4, 1), (5, 2)):
         folder = project.folder / "published" / "bids-app-example" / f"disk-{repetition}"
         folder.mkdir(parents=True)
-        task = {
-            "Start": "Tue Sep  3 17:21:44 EDT 2019",
-            "Finish": f"Tue Sep  3 17:2{1 + minutes}:44 EDT 2019",
-            "Name": "NYU_1_0025427",
-            "Exit code": "0",
-            "real time": f"{minutes}m0.000s",
-            "user time": "0m30.000s",
-            "system time": "0m5.000s",
-        }
-        (folder / "tasks.json").write_text(json.dumps({"tasks": [task]}))
+        (folder / "tasks.json").write_text(bids_tasks(minutes))
     project.succeeds("comparison", *project.configure(published="published")).says("2 runs compared, 0 left out")
     (row,) = project.table("comparison/figures/makespan.tsv")
     assert (row["origin"], row["makespan_low_s"], row["makespan_high_s"]) == ("published", "60.0", "120.0")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import nightly
 from container_images import Engine, tiny_root
-from support import Project, wait_for, while_running
+from support import Project, wait_for
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, *nightly(signal.SIGINT, signal.SIGTERM)])
@@ -26,7 +26,7 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     logs = project.results / "logs"
     wait_for(
         lambda: any("Running post scriptlet" in log.read_text() for log in logs.rglob("*.log")),
-        while_running(snakemake),
+        snakemake,
     )
     os.killpg(snakemake.pid, number)
     snakemake.ended()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import nightly, too_long
 from container_images import Engine, make_tiny
-from support import Ended, Project, checksums, processes_in, read_json, t1w, wait_for, while_running
+from support import Ended, Project, checksums, processes_in, read_json, t1w, wait_for
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -255,7 +255,7 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
         return None
 
     for _ in range(2):  # after the first time it is analysed once more
-        killed.append(wait_for(victim, while_running(snakemake)))
+        killed.append(wait_for(victim, snakemake))
         os.kill(killed[-1], signal.SIGKILL)
     snakemake.ended().failed()
     (image,) = project.folder.glob("neurotier-*/images/tiny-*.sif")

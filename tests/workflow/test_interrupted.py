@@ -21,7 +21,6 @@ from support import (
     sleeping,
     slow_project,
     wait_for,
-    while_running,
 )
 
 
@@ -50,7 +49,7 @@ def test_the_same_command_completes_after_a_kill(
     """The process through which participants flow is a pool, of which that of a participant is a copy."""
     arguments = arguments_for(project, demo_source)
     snakemake = project.start(*arguments)
-    tool = wait_for(lambda: processes_in(project.folder, "/bet head"), while_running(snakemake))[0]
+    tool = wait_for(lambda: processes_in(project.folder, "bin/bet "), snakemake)[0]
     jobs = [one for one in tool.parents() if "analyze-participants" in one.cmdline()]
     family = {"snakemake": psutil.Process(snakemake.pid), "participant": jobs[0], "pool": jobs[-1]}
     for name in killed:
@@ -73,7 +72,7 @@ def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(projec
     project.heads("01")
     given = project.configure(tool=sleeping(40))
     first = project.start("tabulate_profile", *given)
-    wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/*/owner.json")), while_running(first))
+    wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/*/owner.json")), first)
     shutil.copytree(project.results, project.folder / "copy")
     project.succeeds("copy/index/tool.json", *given, "--config", "results=copy")
     assert first.poll() is None

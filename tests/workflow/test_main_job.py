@@ -23,7 +23,6 @@ from support import (
     kind_of,
     plain_dataset,
     read_json,
-    remove_tree,
     save_image,
     small_head,
     t1w,
@@ -221,18 +220,10 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
 
 
 @pytest.mark.nightly
-def test_clone_that_its_tier_has_lost_is_made_again_and_images_that_cannot_be_dropped_stay(
-    project: Project, demo_copy: Path
-) -> None:
+def test_images_that_cannot_be_dropped_stay(project: Project, demo_copy: Path) -> None:
     dataset: dict[str, Any] = {"source": demo_copy, "sites": ["SiteB"]}
     arguments = project.configure(dataset=dataset, tool="noop")
     project.succeeds("participants", *arguments)
-    remove_tree(next(project.folder.glob("neurotier-*")))
-    for participant in ("sub-0099101", "sub-0099102"):
-        shutil.rmtree(project.derivatives / "SiteB" / participant)
-    ended = project.succeeds("participants", *arguments)
-    assert ended.analysed == ["SiteB/sub-0099101", "SiteB/sub-0099102"]
-
     demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
     ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, tool="noop"))
     logs = {log.stem: log.read_text() for log in project.folder.glob("**/drop_images/**/*.log")}

@@ -27,6 +27,11 @@ OWN = {
 }
 
 
+def own_tool(**changes: object) -> dict[str, object]:
+    """The section of the program, with other keys."""
+    return {"name": "own", "own": {**OWN, **changes}}
+
+
 def with_program(folder: Path, text: str = STRIP) -> Path:
     """A folder with the program."""
     return script(folder / "strip", text).parent
@@ -39,8 +44,7 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     program = with_program(tmp_path / "programs")
     (tmp_path / "image").mkdir()
     image = make_tiny(engine, tmp_path / "image", programs={"strip": STRIP})
-    own = {**OWN, "image": image, "version": "echo 1.2 ; $HOME", "threads": 2}
-    given = project.configure(tool={"name": "own", "own": own})
+    given = project.configure(tool=own_tool(image=image, version="echo 1.2 ; $HOME", threads=2))
     made = {}
     for results, switches in (("on-host", ()), ("in-image", ("--sdm", "apptainer"))):
         project.succeeds("participants", *given, "--config", f"results={results}", *switches, path=program, cores=4)
@@ -64,7 +68,7 @@ def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> N
     other = save_image(tmp_path / "other.nii.gz", small_head()[:10])
     text = f'case $1 in *nothing*) ;; *grid*) cp {other} brain.nii.gz ;; *) cp "$1" brain.nii.gz ;; esac'
     command = f"{with_program(tmp_path / 'programs', text)}/strip {{input}}"
-    ended = project.fails("participants", *project.configure(tool={"name": "own", "own": {**OWN, "command": command}}))
+    ended = project.fails("participants", *project.configure(tool=own_tool(command=command)))
     (line,) = ended.lines("failed  sub-nothing: ")
     assert f"{t1w('nothing')}: own wrote no brain.nii.gz, although its exit code is 0" in line
     (line,) = ended.lines("failed  sub-grid: ")
@@ -76,12 +80,12 @@ def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> N
 def test_another_command_is_another_analysis_and_more_cores_are_none(project: Project, tmp_path: Path) -> None:
     project.heads("01")
     program = with_program(tmp_path / "programs")
-    first = project.configure(tool={"name": "own", "own": OWN})
+    first = project.configure(tool=own_tool())
     project.succeeds("participants", *first, path=program)
     assert project.record("sub-01")["tool_version"].startswith("sha256:")
-    more = project.configure(tool={"name": "own", "own": {**OWN, "threads": 2, "memory_mb": 100}})
+    more = project.configure(tool=own_tool(threads=2, memory_mb=100))
     project.succeeds("participants", *more, path=program).says("Nothing to be done")
-    other = project.configure(tool={"name": "own", "own": {**OWN, "command": "strip {input} {output}"}})
+    other = project.configure(tool=own_tool(command="strip {input} {output}"))
     project.fails("participants", *other, path=program).says("analysed with command strip {input} {output} '$(touch")
 
 
@@ -93,9 +97,7 @@ def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
     program = with_program(tmp_path / "programs")
     page = tmp_path / "own script.sh"
     page.write_text('echo "$@"')
-    arguments = project.configure(
-        tool={"name": "own", "own": {**OWN, "command": f"strip {{input}} {{output}} '{page}'"}}
-    )
+    arguments = project.configure(tool=own_tool(command=f"strip {{input}} {{output}} '{page}'"))
     project.succeeds("participants", *arguments, path=program)
     before = project.record("sub-01")["tool_version"]
     page.write_text('echo edited "$@"')

@@ -119,7 +119,7 @@ def follow(reader: Project, line: str, planned: bool) -> None:
     elif program == "source":
         assert arguments == [".venv/bin/activate"]
     elif program == "neurotier":
-        reader.run("-m", "neurotier", *arguments).succeeded()
+        reader.neurotier(*arguments).succeeded()
     elif program == "datalad":
         if arguments[0] == "clone":
             arguments.append("bigbrain-datalad")  # the URL's last part, by which DataLad calls the clone
@@ -244,7 +244,7 @@ def test_named_targets_exist(reader: Project) -> None:
     targets = re.findall(r"^- `(\w+)`", table, re.MULTILINE)
     assert targets
     assert not set(targets).difference(rules)
-    listed = reader.run("-m", "neurotier").output.partition("commands:")[0]
+    listed = reader.neurotier().output.partition("commands:")[0]
     assert re.findall(r"^  (\w+)  ", listed, re.MULTILINE) == targets
     for document in DOCUMENTS:
         made = re.findall(r"`make ([a-z-]+)", document.read_text())
@@ -263,5 +263,5 @@ def test_there_is_one_picture() -> None:
 
 def test_citation_is_of_this_version(reader: Project) -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert reader.run("-m", "neurotier", "--version").output == f"neurotier {citation['version']}\n"
+    assert reader.neurotier("--version").output == f"neurotier {citation['version']}\n"
     assert citation["references"][0]["title"] in README.read_text().replace("\n", " ")

@@ -129,6 +129,11 @@ def ended_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
     return jobs_since(cluster, first, *columns)
 
 
+def set_nodes(state: str, *nodes: str) -> None:
+    """Have nodes in a state."""
+    assert succeeds("scontrol", "update", f"NodeName={','.join(nodes)}", f"State={state}", "Reason=test")
+
+
 def states(cluster: Cluster, job: str) -> list[list[str]]:
     """The state of every start of a job."""
     return cluster.sacct("State", options=("--duplicates", "--jobs", job))
@@ -146,6 +151,11 @@ def slurm_job(project: Project, participant: str) -> tuple[str, str] | None:
     log = project.log(participant)
     found = re.match(r"Slurm job (\d+) on (\w+)\n", log.read_text()) if log.exists() else None
     return (found[1], found[2]) if found else None
+
+
+def lines_in(file: Path) -> int:
+    """How many lines a tool has written."""
+    return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 def jobs_with_records(project: Project) -> list[tuple[str, str]]:
@@ -246,7 +256,7 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
         done.output
     )
     done.says("4 of 5 participants done, 1 failed")
-    assert len((tools / "calls").read_text().splitlines()) == 5  # sub-00 twice, the bad image never
+    assert lines_in(tools / "calls") == 5  # sub-00 twice, the bad image never
     first_time, second_time = ended_since(cluster, first, "ReqMem", "TimelimitRaw", "State", "JobIDRaw")
     assert [first_time[2], second_time[2]] == ["FAILED", "COMPLETED"]
     assert int(second_time[0].rstrip("M")) == 2 * int(first_time[0].rstrip("M"))
@@ -275,7 +285,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     before = records(project)
     (tools / "dead").touch()
     cluster.kill_host(node)
-    assert succeeds("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")  # it would notice late
+    set_nodes("DOWN", node)  # it would notice late
     wait_for(lambda: ["NODE_FAIL"] in states(cluster, first))
     cluster.start_node(node)
     snakemake.ended().failed()
@@ -312,13 +322,12 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
     first = cluster.next_job()
     one = started(project, *on_slurm(*once, *config), "results=one", path=tools)
     wait_for((tools / "began").exists)
-    change = ["scontrol", "update", f"NodeName={','.join(NODES)}", "Reason=test"]
-    assert succeeds(*change, "State=DRAIN")
+    set_nodes("DRAIN", *NODES)
     other = started(project, *on_slurm("--executor", "slurm", *once, *config, group=1), "results=other", path=tools)
     wait_for(lambda: len(queued(project, "--states=PENDING")) == 2)
     (tools / "go").touch()
     heads_done = [one.ended()]
-    assert succeeds(*change, "State=RESUME")
+    set_nodes("RESUME", *NODES)
     heads_done.append(other.ended())
     for done in heads_done:
         done.succeeded()
@@ -362,16 +371,16 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
 
     def die() -> None:
         head = started(project, *arguments, path=tools)
-        wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 3)
+        wait_for(lambda: lines_in(tools / "stuck") == 3)
         wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
-        seen = project.run("-m", "neurotier", "watch", "results", "--once").output
+        seen = project.neurotier("watch", "results", "--once").output
         assert re.search(r" for .* s; [2-9] of 12 done, [1-9] running, 0 failed, .*; [1-4] nodes?\n", seen), seen
         head_of(head).kill()
         head.wait()
 
     die()
     (tools / "sbatch").unlink()
-    listed = project.run("-m", "neurotier", "jobs", "results")
+    listed = project.neurotier("jobs", "results")
     assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(queued(project))
     assert "RUNNING" in listed.output
 
@@ -385,7 +394,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     assert sorted(records(project)) == [f"sub-{label}" for label in labels]
     assert sorted(called(project)) == [f"sub-{label}" for label in labels], "nobody was analysed twice"
     assert {state for (state,) in ended_since(cluster, first, "State")} == {"COMPLETED"}
-    assert project.run("-m", "neurotier", "jobs", "results").output == ""
+    assert project.neurotier("jobs", "results").output == ""
     told = [read_json(file)["rows"] for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
     assert [[row["state"] for row in rows] for rows in told] == [[], ["COMPLETED"] * 3]
 
@@ -400,12 +409,12 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(
     tools = bet_that(project, "[ -e $tools/go ] || { echo >> $tools/stuck; exec sleep 1000; }")
     arguments = on_slurm(*project.configure(tool="bet"))
     head = started(project, *arguments, path=tools)
-    wait_for(lambda: (tools / "stuck").exists() and len((tools / "stuck").read_text()) == 2)
+    wait_for(lambda: lines_in(tools / "stuck") == 2)
     job = str(first)
-    cancel = ["-m", "neurotier", "jobs", "results", "--cancel"]
+    cancel = ["jobs", "results", "--cancel"]
     said = f"neurotier: ended 1 cluster job left by an earlier run: {job} (RUNNING)"
     if by_hand:
-        refused = project.run(*cancel)
+        refused = project.neurotier(*cancel)
         assert (refused.code, queued(project)) == (75, [job]), refused.output
         assert refused.output.startswith("neurotier: "), refused.output
         assert "another run is using this results folder" in refused.output
@@ -413,7 +422,7 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(
     head.wait()
     (tools / "go").touch()
     if by_hand:
-        assert project.run(*cancel).output == f"{said}\n"
+        assert project.neurotier(*cancel).output == f"{said}\n"
         assert queued(project) == []
     second = cluster.next_job()
     project.heads("00", "01", "02")
@@ -444,18 +453,17 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     (tools / "hold").touch()
     once = ["--preemptible-retries", "0"]
     first = cluster.next_job()
-    change = ["sacctmgr", "-i", "modify", "user", USER, "set"]
-    assert succeeds(*change, "MaxSubmitJobs=2")
+    accounting("modify", "user", USER, "set", "MaxSubmitJobs=2")
     with cluster.without_controller():
         head = started(project, *on_slurm(*once, *project.configure(tool="bet"), group=1), path=tools)
-        wait_for(lambda: (tools / "looked").exists() and len((tools / "looked").read_text()) >= 2)
+        wait_for(lambda: lines_in(tools / "looked") >= 2)
         assert not (tools / "asked").exists(), "nothing is submitted"
     wait_for((tools / "asked").exists)
     with cluster.without_controller():
         (tools / "hold").unlink()
         time.sleep(15)
     done = head.ended()
-    assert succeeds(*change, "MaxSubmitJobs=-1")
+    accounting("modify", "user", USER, "set", "MaxSubmitJobs=-1")
     assert done.code == 0, done.output
     refused = done.lines("neurotier: Slurm takes no job now, and is asked again: ")
     assert "squeue" in refused[0], done.output
@@ -635,7 +643,7 @@ def test_a_head_may_be_rebooted_at_any_moment(cluster: Cluster) -> None:
 
 def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 5000) -> Path:
     """The profile that is drafted for this cluster."""
-    drafted = project.run("-m", "neurotier", "site").succeeded()
+    drafted = project.neurotier("site").succeeded()
     assert re.search(rf"^# main\*\s+up\s+{limit}\s+24\s+5000 .* 4$", drafted.output, re.MULTILINE)
     profile = yaml.safe_load(drafted.output)
     assert profile["default-resources"]["slurm_partition"] == "'main'"
@@ -646,17 +654,21 @@ def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 
     return file.parent
 
 
+def accounting(*words: str) -> None:
+    """Change what Slurm's accounting knows."""
+    subprocess.run(["sacctmgr", "-i", *words], check=True)
+
+
 @contextmanager
 def qos(name: str, *limits: str) -> Iterator[None]:
     """A QOS that the user may have meanwhile."""
-    user = ["sacctmgr", "-i", "modify", "user", USER, "set"]
-    subprocess.run(["sacctmgr", "-i", "add", "qos", name, *limits], check=True)
-    subprocess.run([*user, f"QOS+={name}"], check=True)
+    accounting("add", "qos", name, *limits)
+    accounting("modify", "user", USER, "set", f"QOS+={name}")
     try:
         yield
     finally:
-        subprocess.run([*user, "DefaultQOS=-1", f"QOS-={name}"], check=True)
-        subprocess.run(["sacctmgr", "-i", "delete", "qos", name], check=True)
+        accounting("modify", "user", USER, "set", "DefaultQOS=-1", f"QOS-={name}")
+        accounting("delete", "qos", name)
 
 
 @pytest.mark.nightly
@@ -667,14 +679,14 @@ def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -
     reason = "QOSMaxWallDurationPerJobLimit"
 
     def seen() -> str:
-        return project.run("-m", "neurotier", "watch", "results", "--once").output
+        return project.neurotier("watch", "results", "--once").output
 
     with qos("short", "MaxWall=5"):
-        subprocess.run(["sacctmgr", "-i", "modify", "user", USER, "set", "DefaultQOS=short"], check=True)
+        accounting("modify", "user", USER, "set", "DefaultQOS=short")
         head = started(project, *on_slurm(*project.configure(tool="bet"), group=1), path=tools)
         wait_for(lambda: (project.results / "state").exists() and f"; pending jobs: 2 for {reason};" in seen())
-        assert reason in project.run("-m", "neurotier", "jobs", "results").output
-        subprocess.run(["sacctmgr", "-i", "modify", "qos", "short", "set", "MaxWall=-1"], check=True)
+        assert reason in project.neurotier("jobs", "results").output
+        accounting("modify", "qos", "short", "set", "MaxWall=-1")
         wait_for((tools / "began").exists)
         wait_for(lambda: "pending jobs" not in seen())
         (tools / "go").touch()
@@ -692,7 +704,7 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
     ):
         subprocess.run(["scontrol", "update", "PartitionName=main", *limits], check=True)
         try:
-            subprocess.run(["sacctmgr", "-i", "modify", "user", USER, "set", "DefaultQOS=short"], check=True)
+            accounting("modify", "user", USER, "set", "DefaultQOS=short")
             too_long = [*project.before(), "sbatch", "--time=61", "--output=/dev/null", "--wrap", "true"]
             refused = subprocess.run(too_long, capture_output=True, text=True)
             assert "Job violates accounting/QOS policy" in refused.stderr, "the limits are in force"
@@ -783,10 +795,9 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     assert f"neurotier: Slurm ended job {running[0]} of rule run_campaign: CANCELLED" in done.output
     (there,) = runs.glob("*/*/condition.json")
 
-    change = ["scontrol", "update", f"NodeName={running[1]}", "Reason=test"]
-    assert succeeds(*change, "State=DRAIN")  # the campaign goes on on another node
+    set_nodes("DRAIN", running[1])  # the campaign goes on on another node
     done = project.snakemake(*on_slurm(*config), cores=0)
-    assert succeeds(*change, "State=RESUME")
+    set_nodes("RESUME", running[1])
     assert done.code == 0, done.output
     again = ended_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
     conditions = sorted(runs.glob("*/*/condition.json"))
@@ -934,7 +945,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     first, points = cluster.next_job(), project.results / "ior" / "points"
     head = started(project, *arguments, path=tools, target="results/ior/ior.tsv")
     wait_for((tools / "went").exists)
-    assert succeeds("scontrol", "update", "NodeName=n3", "State=DOWN", "Reason=test")
+    set_nodes("DOWN", "n3")
     head.ended().succeeded()
     rows = project.table("ior/ior.tsv")
     (failed,) = [row for row in rows if row["status"] != "measured"]

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support import Project, processes_in, read_json, sleeping, wait_for, while_running
+from support import Project, processes_in, read_json, sleeping, wait_for
 
 TARGETS = ("participants", "tabulate_profile", "--cores", "1")
 
@@ -23,7 +23,7 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
         shares={"staging_beside": 1},
     )
     snakemake = project.start(*TARGETS, *arguments)
-    wait_for(lambda: project.records(), while_running(snakemake))
+    wait_for(lambda: project.records(), snakemake)
     os.kill(snakemake.pid, signal.SIGKILL)
     snakemake.wait()
     wait_for(lambda: not processes_in(project.folder))

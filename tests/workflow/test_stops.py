@@ -28,7 +28,6 @@ from support import (
     sleeping,
     slow_project,
     wait_for,
-    while_running,
 )
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
@@ -82,13 +81,13 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
     something is so; to the whole tree for the part ``everything``. It ends at once, and with it all but at SIGKILL.
     """
     snakemake = project.start(*arguments)
-    wait_for(reached, while_running(snakemake))
+    wait_for(reached, snakemake)
     main = psutil.Process(snakemake.pid)
     receivers = [main]
     if part == "everything":
         receivers += main.children(recursive=True)
     elif part:
-        receivers = wait_for(lambda: processes_in(project.folder, part), while_running(snakemake))[:1]
+        receivers = wait_for(lambda: processes_in(project.folder, part), snakemake)[:1]
     for process in receivers:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
@@ -141,8 +140,8 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
 
     snakemake = project.start(*arguments)
     for run, part, number in ((2, INNER, signal.SIGKILL), (3, "analyze-participants", signal.SIGTERM)):
-        wait_for(partial(has_begun, project, run), while_running(snakemake))
-        wait_for(partial(while_analysing, project, part), while_running(snakemake))[0].send_signal(number)
+        wait_for(partial(has_begun, project, run), snakemake)
+        wait_for(partial(while_analysing, project, part), snakemake)[0].send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
     assert processes_in(project.folder) == []
 
@@ -235,8 +234,8 @@ def test_a_point_that_failed_is_measured_again_by_the_next_start(project: Projec
     target, configuration, part = target_of("sweep", demo_source)
     arguments = project.configure(**configuration)
     snakemake = project.start(target, *arguments)
-    wait_for(lambda: list(project.results.glob("sweep/points/local/*.json")), while_running(snakemake))
-    wait_for(lambda: processes_in(project.folder, part), while_running(snakemake))[0].kill()
+    wait_for(lambda: list(project.results.glob("sweep/points/local/*.json")), snakemake)
+    wait_for(lambda: processes_in(project.folder, part), snakemake)[0].kill()
     snakemake.ended().succeeded()  # the others are measured
     states = [row["status"].split(":")[0] for row in project.table("sweep/sweep.tsv")]
     assert sorted(states) == ["failed", "measured"]
@@ -259,7 +258,7 @@ def test_ctrl_c_while_a_script_imports_shows_no_trace(project: Project, monkeypa
     (project.folder / "slow" / "sitecustomize.py").write_text(SLOW_START)
     monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", str(project.folder / "slow"))
     snakemake = project.start("participants", *project.configure(tool="noop"), start_new_session=True)
-    wait_for((project.folder / "slow" / "sitecustomize.py.reached").exists, while_running(snakemake))
+    wait_for((project.folder / "slow" / "sitecustomize.py.reached").exists, snakemake)
     os.killpg(snakemake.pid, signal.SIGINT)
     snakemake.ended().failed()
     assert processes_in(project.folder) == []
