@@ -211,7 +211,8 @@ class Project:
 
     def configure(self, **sections: Any) -> list[str]:
         """Arguments for a configuration of one's own, laid over ``config/config.yaml``; its dataset is ``bids`` where
-        that is; a dataset may be given by its source alone, a tool by its name, and paths as such.
+        that is; a dataset may be given by its source alone, a tool by its name, a tier by its folder, which is there,
+        and paths as such.
 
         Other tests run beside it, so that runs are not held to be disturbed unless asked for.
         """
@@ -220,6 +221,9 @@ class Project:
         for name, key in (("dataset", "source"), ("tool", "name")):
             if isinstance(given := sections.get(name), str | Path):
                 sections[name] = {key: given}
+        for name, tier in sections.get("tiers", {}).items():
+            if isinstance(tier, Path):
+                sections["tiers"] = {**sections["tiers"], name: {"path": tier, "kind": kind_of(tier)}}
         sections.setdefault("validity", {"others_cpu_share": 1})
         file = self.folder / "own.yaml"
         file.write_text(json.dumps(sections, default=str))

@@ -175,7 +175,7 @@ def slow(_: Path) -> Iterator[Goal]:
         arguments = project.configure(
             dataset=tier / "bids",
             tool="noop",
-            tiers={"slow": {"path": tier, "kind": "block"}},
+            tiers={"slow": tier},
             placement={"dataset": "slow", "work": "tmpfs"},
         )
         prepare(project, arguments)

@@ -36,10 +36,9 @@ import os
 import shutil
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,18 +167,17 @@ def images(
     part: str,
     placements: dict[str, Any],
     at_once: Sequence[int],
-    tiers: dict[str, Path],
+    tiers: Mapping[str, Any],
     cache: str = "cold",
 ) -> list[Outcome]:
     """A campaign of noop on images of noise."""
-    kinds = {"network": "network"}
     return campaign(
         project,
         part,
         {"placements": placements, "parallelism": list(at_once), "cache": [cache]},
         dataset={"source": project.folder / "noise"},
         tool=sleeping(1.0),
-        tiers={name: {"path": path, "kind": kinds.get(name, "block")} for name, path in tiers.items()},
+        tiers=tiers,
     )
 
 
@@ -190,7 +188,8 @@ def slow_tiers(project: Project, stack: ExitStack, cache: str) -> list[Outcome]:
     network.mkdir()
     slow_memory = {"dataset": "slow", "work": "tmpfs"}
     placements = {"disk": {}, "slow_memory": slow_memory, "network_work": {"work": "network"}}
-    return images(project, cache, placements, AT_ONCE[cache], {"slow": slow, "network": network}, cache)
+    tiers = {"slow": slow, "network": {"path": network, "kind": "network"}}
+    return images(project, cache, placements, AT_ONCE[cache], tiers, cache)
 
 
 def waiting(project: Project, stack: ExitStack) -> list[Outcome]:

@@ -61,7 +61,7 @@ def run(
     arguments = project.configure(
         dataset=source,
         tool={"name": "bet"} if out else sleeping(compute_s),
-        tiers={"slow": {"path": slow, "kind": "block"}},
+        tiers={"slow": slow},
         placement={"results": "slow"} if out else {"dataset": "slow"},
         shares={"staging_beside": beside},
     )

@@ -118,19 +118,18 @@ def given(project: Project, **sections: object) -> list[str]:
 
 def results_in(tier: Path, results: str, project: Project) -> list[str]:
     """Arguments for results at a path below the tier."""
-    place = {"path": tier, "kind": "tmpfs"}
-    return given(project, tiers={"place": place}, placement={"results": "place"}, results=results)
+    return given(project, tiers={"place": tier}, placement={"results": "place"}, results=results)
 
 
-def run(project: Project, tier: Path, results_tier: str = "local") -> Ended:
-    """One participant with a stand-in for bet, its intermediates on the tier."""
+def run(project: Project, tier: Path, results_tier: str = "local", path: Path | None = None) -> Ended:
+    """One participant with a stand-in for bet, or that of a folder, its intermediates on the tier."""
     project.heads("01")
     arguments = project.configure(
         tool="bet",
-        tiers={"shared": {"path": tier, "kind": "tmpfs"}},
+        tiers={"shared": tier},
         placement={"work": "shared", "results": results_tier},
     )
-    return project.snakemake("participants", *arguments)
+    return project.snakemake("participants", *arguments, path=path)
 
 
 def refused(ended: Ended, part: str) -> None:
@@ -170,12 +169,7 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     look = f'stat -c "%a %n" "$1" "$(dirname "$1")" {private_folder(tier)} >>{seen}; exec {STAND_INS}/bet "$@"'
     spy = script(project.folder / "bin" / "bet", look).parent
     (project.heads("01") / t1w("01")).chmod(0o600)
-    arguments = project.configure(
-        tool="bet",
-        tiers={"shared": {"path": tier, "kind": "tmpfs"}},
-        placement={"work": "shared"},
-    )
-    project.succeeds("participants", *arguments, path=spy)
+    run(project, tier, path=spy).succeeded()
     modes = [line.split()[0] for line in seen.read_text().splitlines()]
     assert modes == ["600", "700", "700"]
 
@@ -231,7 +225,7 @@ def test_a_folder_of_snakemake_s_that_another_user_made_is_refused(ordinary: Pro
 )
 def test_a_tier_that_another_user_made_is_refused(ordinary: Project, tier: Path, planted: str) -> None:
     as_other_user(f"cd {tier}; {planted}")
-    tiers = {"planted": {"path": tier / "tier", "kind": "tmpfs"}}
+    tiers = {"planted": tier / "tier"}
     arguments = given(ordinary, tiers=tiers, placement={"work": "planted"})
     ended = ordinary.snakemake("participants", *arguments)
     refused(ended, "tier 'planted': ")

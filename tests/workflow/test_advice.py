@@ -88,24 +88,23 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
 
 
 @pytest.fixture
-def waiting_tiers() -> Iterator[dict[str, str]]:
+def waiting_tiers() -> Iterator[dict[str, Path]]:
     """Tiers of which the page cache takes next to nothing, for they lie in memory and are slow."""
     try:
         with ExitStack() as stack:
             strict = stack.enter_context(loop_device(256, 12_000_000, "/dev/shm", strict_limit=True))
-            yield {"strict": str(strict), "fuse": str(stack.enter_context(fuse_folder(12_000_000)))}
+            yield {"strict": strict, "fuse": stack.enter_context(fuse_folder(12_000_000))}
     except (OSError, subprocess.CalledProcessError) as error:
         missing(f"no tiers whose writers wait: {error}")
 
 
 @pytest.mark.nightly("long")
-def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting_tiers: dict[str, str]) -> None:
+def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting_tiers: dict[str, Path]) -> None:
     """Their page cache hides little: 4 MiB of a device with a strict limit, and nothing of a FUSE file system."""
     voxels = np.random.default_rng(0).integers(0, 4096, (160, 160, 120)).astype(np.int16)
     image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
-    tiers = {name: {"path": path, "kind": "block"} for name, path in waiting_tiers.items()}
-    arguments = project.configure(tiers=tiers, tool="noop", probe=SMALL | {"share": 0.5})
+    arguments = project.configure(tiers=waiting_tiers, tool="noop", probe=SMALL | {"share": 0.5})
     ended = project.succeeds("advise", *arguments)
     rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     fast, slow = ([rows[name] for name in names] for names in (("local", "tmpfs"), waiting_tiers))

@@ -187,14 +187,14 @@ def test_tier_path_that_is_missing(project: Project) -> None:
 
 def test_tier_that_is_read_only(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(project.folder / "fast", "size=1m,ro")
-    arguments = [*project.configure(tiers={"tmpfs": {"path": folder}}), "--workflow-profile", "profiles/tmpfs"]
+    arguments = [*project.configure(tiers={"tmpfs": folder}), "--workflow-profile", "profiles/tmpfs"]
     expect(project, "is mounted read-only", *arguments)
 
 
 def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(project.folder / "fast", "size=1m")
     plain_dataset(project.folder / "bids", {t1w("01"): np.random.default_rng(0).normal(size=(90, 90, 90))})
-    sections = {"tiers": {"tmpfs": {"path": folder}}, "tool": "noop"}
+    sections = {"tiers": {"tmpfs": folder}, "tool": "noop"}
     arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
     expect(project, "sub-01: tier 'tmpfs' has too little room: 1 MiB and inodes for", *arguments)
     assert list(folder.iterdir()) == []
@@ -205,7 +205,7 @@ def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[...
     folder = mount_tmpfs(project.folder / "fast", "size=6m")
     script(tmp_path / "bet", f"mount -o remount,ro {folder}")
     project.heads("01")
-    sections = {"tiers": {"tmpfs": {"path": folder}}, "tool": "bet"}
+    sections = {"tiers": {"tmpfs": folder}, "tool": "bet"}
     arguments = ["participants", *project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
     ended = project.fails(*arguments, path=tmp_path)
     ended.says(f"failed  sub-01: tier 'tmpfs' became read-only, at {folder}")
@@ -228,7 +228,7 @@ def test_tier_whose_device_fails(project: Project, tmp_path: Path, role: str, sa
             device = Path(subprocess.check_output(["findmnt", "-no", "SOURCE", folder], text=True).strip()).name
             script(tmp_path / "bet", f"echo test >/sys/fs/ext4/{device}/trigger_fs_error")
             project.heads("01")
-            tiers = {"failing": {"path": folder, "kind": "block"}}
+            tiers = {"failing": folder}
             arguments = project.configure(tiers=tiers, placement={role: "failing"}, tool="bet")
             ended = project.fails("participants", *arguments, path=tmp_path)
             assert all(map(ended.lines, said)), ended.output
@@ -241,7 +241,7 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
     folder = mount_tmpfs(project.folder / "small", "size=6000k")
     noise = np.random.default_rng(0).integers(100, 999, (106, 106, 106)).astype(np.int16)
     project.heads(**dict.fromkeys(map("{:02d}".format, range(5)), noise))
-    sections = {"tiers": {"small": {"path": folder, "kind": "tmpfs"}}, "placement": {"results": "small"}}
+    sections = {"tiers": {"small": folder}, "placement": {"results": "small"}}
     arguments = project.configure(**sections, tool="bet")
     ended = project.fails(*arguments, cores=1)
     said = ended.lines("No space left on device") + ended.lines("became full")

@@ -230,7 +230,7 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
 ) -> None:
     folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
     bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
-    sections = {"tiers": {"small": {"path": folder, "kind": "tmpfs"}}, "bigbrain": bigbrain}
+    sections = {"tiers": {"small": folder}, "bigbrain": bigbrain}
     ended = project.fails("bigbrain", *project.configure(**sections))
     ended.says("Tier 'small' will be full before the end: ")
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")

@@ -6,7 +6,7 @@ from support import Project
 
 
 def test_check(project: Project) -> None:
-    gone = {"gone": {"path": project.folder / "nowhere", "kind": "block"}}
+    gone = {"gone": project.folder / "nowhere"}
     ended = project.succeeds("check", *project.configure(tiers=gone), cores=0)
     (head,) = ended.lines("tier   in use")
     assert head.split() == ["tier", "in", "use", "kind", "there", "writable", "shared", "room", "path"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import nightly
-from support import STAND_INS, Project, kind_of, plain_dataset, processes_in, script, sleeping, small_head, t1w
+from support import STAND_INS, Project, plain_dataset, processes_in, script, sleeping, small_head, t1w
 
 NAMES = [f"sub-{number:02d}" for number in range(6)]
 
@@ -81,7 +81,7 @@ def test_tools_that_misbehave_leave_nothing_and_one_that_fills_the_tier_fails_al
     project.heads(*(name.removeprefix("sub-") for name in NAMES))
     folder, tools = mount_tmpfs(project.folder / "fast", "size=32m"), project.folder / "tools"
     script(tools / "bet", MISBEHAVING.format(bet=STAND_INS / "bet"))
-    arguments = project.configure(tool="bet", tiers={"tmpfs": {"path": folder}})
+    arguments = project.configure(tool="bet", tiers={"tmpfs": folder})
     ended = project.fails("participants", *arguments, "--workflow-profile", "profiles/tmpfs", path=tools)
     assert "became full" in project.failure("sub-03")["reason"], ended.output
     assert sorted(file.stem for file in project.records()) == [name for name in NAMES if name != "sub-03"]
@@ -96,7 +96,7 @@ def test_two_runs_drop_what_they_share(project: Project, tmp_path: Path, demo_so
     tier.mkdir()
     sections = {
         "dataset": {"source": demo_source, "drop": True},
-        "tiers": {"common": {"path": tier, "kind": kind_of(tier)}},
+        "tiers": {"common": tier},
         "placement": {"dataset": "common"},
     }
     starts = [one.start("participants", *one.configure(tool="noop", **sections)) for one in (project, other)]
@@ -113,7 +113,7 @@ def test_two_runs_share_a_tier_that_is_too_small_for_both(
     noise = np.random.default_rng(1).integers(0, 255, (128, 128, 128), np.uint8)
     sections = {
         "tool": sleeping(1),
-        "tiers": {"tmpfs": {"path": small}},
+        "tiers": {"tmpfs": small},
     }
     starts = []
     for one in (project, other):

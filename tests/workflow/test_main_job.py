@@ -20,7 +20,6 @@ from support import (
     Project,
     bids_errors,
     checksums,
-    kind_of,
     plain_dataset,
     read_json,
     save_image,
@@ -269,7 +268,7 @@ def test_a_dataset_follows_its_tier_to_another_path(project: Project, demo_copy:
     dataset = {"source": demo_copy, "sites": ["SiteB"]}
     for path in ("one", "two"):
         (project.folder / path).mkdir()
-        tiers = {"data": {"path": path, "kind": kind_of(project.folder)}}
+        tiers = {"data": project.folder / path}
         arguments = project.configure(dataset=dataset, tool="noop", tiers=tiers, placement={"dataset": "data"})
         project.succeeds("results/index/images.tsv", *arguments)
         cloned = Path(read_json(project.results / "index" / "dataset.json")["path"])

@@ -12,7 +12,7 @@ SMALL = {"streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1}
 
 def test_probe(project: Project, memory_folder: Path) -> None:
     """A tier on disk and one in memory; the second start has nothing to do, unless a setting was changed."""
-    tiers = {"tmpfs": {"path": memory_folder}}
+    tiers = {"tmpfs": memory_folder}
     arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"]}, tiers=tiers)
     project.succeeds("probe", *arguments).says("With one stream, local (", "Report: results/probe.html")
     rows = project.table("probe/probe.tsv")
@@ -45,7 +45,7 @@ def test_probe(project: Project, memory_folder: Path) -> None:
 
 def test_what_cannot_be_probed_is_said_in_a_line_each(project: Project) -> None:
     tiers = {
-        "gone": {"path": project.folder / "nowhere", "kind": "block"},
+        "gone": project.folder / "nowhere",
         "small": {"path": ".", "kind": "block", "capacity": "20 MiB"},
         "wrong": {"path": "/dev/shm", "kind": "network"},
     }

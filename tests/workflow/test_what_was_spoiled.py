@@ -81,7 +81,7 @@ def test_what_a_scratch_file_system_purges_of_a_clone_is_put_back(project: Proje
 def test_what_cannot_be_removed_is_said(project: Project, demo_source: Path, mount_tmpfs: Callable[..., Path]) -> None:
     """Else what is lost would stay so, and pass for done. A clone that nobody needs may lie on a read-only tier."""
     source = mount_tmpfs(project.folder / "source", "size=200m")
-    tiers, placement = {"source": {"path": source, "kind": "tmpfs"}}, {"dataset": "source"}
+    tiers, placement = {"source": source}, {"dataset": "source"}
     dataset = {"source": demo_source, "sites": ["SiteA"]}
     given = ["participants", *project.configure(dataset=dataset, tiers=tiers, placement=placement, tool="bet")]
     project.succeeds(*given)
