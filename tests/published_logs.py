@@ -20,9 +20,9 @@ def block_name(number: int, resolution_um: int = 40) -> str:
     return f"bigbrain_{first * x}_{second * y}_{third * z}.nii"
 
 
-def task(number: int, start_s: float, times_s: Sequence[float] = (0.25, 1.0, 0.5), resolution_um: int = 40) -> str:
+def task(number: int, start_s: float, times_s: Sequence[float] = (0.25, 1.0, 0.5)) -> str:
     """The rows of one task of GNU Parallel, which starts 0.25 s before its first phase and ends with its last."""
-    clock, rows, block = START_S + start_s + 0.25, [], block_name(number, resolution_um)
+    clock, rows, block = START_S + start_s + 0.25, [], block_name(number)
     for phase, time_s in zip(("read_file", "increment_file", "write_file"), times_s, strict=False):
         name = f"inc-{block}" if phase == "write_file" else block
         rows.append(f"{phase} {clock!r} {clock + time_s!r} {name} {14000 + number}\n")
@@ -32,12 +32,11 @@ def task(number: int, start_s: float, times_s: Sequence[float] = (0.25, 1.0, 0.5
     return "".join(rows)
 
 
-def whole_log(wave_s: float, at_once: int = 25, resolution_um: int = 40, failing: Iterable[int] = ()) -> str:
+def whole_log(wave_s: float, at_once: int = 25, failing: Iterable[int] = ()) -> str:
     """A log of all blocks in waves; half of the time is writing, and those that fail have no write."""
     times = (0.25, wave_s / 2 - 0.5, wave_s / 2)
     return "".join(
-        task(number, number // at_once * wave_s, times[:2] if number in failing else times, resolution_um)
-        for number in range({40: 125, 20: 1000}[resolution_um])
+        task(number, number // at_once * wave_s, times[:2] if number in failing else times) for number in range(125)
     )
 
 

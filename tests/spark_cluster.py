@@ -22,13 +22,14 @@ HERE = "127.0.0.1"
 OPTIONS = {"spark.driver.host": HERE, "spark.driver.bindAddress": HERE}
 """What the driver needs to be told beside the master's URL, so that all of it stays on this machine."""
 
+WORKERS = 2
 MEMORY_MIB = 4096
 """What a worker has for its executors; one takes 1 GiB unless told otherwise."""
 
 
 @contextmanager
-def spark_cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[str]:
-    """The URL of a master with some workers of some cores each; all are gone afterwards.
+def spark_cluster(folder: Path) -> Iterator[str]:
+    """The URL of a master with two workers of a core each; all are gone afterwards.
 
     Who is to use it finds its secret by ``SPARK_CONF_DIR`` in ``ENVIRONMENT``.
 
@@ -69,10 +70,10 @@ def spark_cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[st
         start("master.Master", "master", "--port", "0")
         wait_until(lambda: bool(said(r"master at (spark://\S+)")), "Spark's master")
         (url,) = said(r"master at (spark://\S+)")
-        for number in range(workers):
-            size = ["--cores", str(cores), "--memory", f"{MEMORY_MIB}m", "--work-dir", str(folder / f"work{number}")]
+        for number in range(WORKERS):
+            size = ["--cores", "1", "--memory", f"{MEMORY_MIB}m", "--work-dir", str(folder / f"work{number}")]
             start("worker.Worker", f"worker{number}", *size, url)
-        wait_until(lambda: len(said("Registering worker")) == workers, "Spark's workers")
+        wait_until(lambda: len(said("Registering worker")) == WORKERS, "Spark's workers")
         yield url
     finally:
         del ENVIRONMENT["SPARK_CONF_DIR"]

@@ -78,7 +78,8 @@ def prepare_all(room: Room, trials: dict[int, str], seed: int, jobs: int) -> Pre
         for name, answer in side_by_side(calls, room.base / "prepared", jobs):
             if not answer:
                 raise RuntimeError(f"could not prepare {name}")
-            prepared.references |= {(name, stage): reference for stage, reference in answer[0].items()}
+            references, prepared.calls[name] = answer[0]
+            prepared.references |= {(name, stage): reference for stage, reference in references.items()}
             print(f"prepared: {name}", flush=True)
     finally:  # stopped, or one of them failed
         end_all(preparing(room))

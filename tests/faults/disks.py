@@ -7,16 +7,13 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from faults.rooms import command, mount_disk
-
-if TYPE_CHECKING:
-    from faults.trial import Trial
+from faults.rooms import Room, command, mount_disk
 
 FILLER = ".filler-of-the-fault-campaign"
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2
+PATIENCE_S = 10.0
 
 
 def fill(place: Path, left_bytes: int) -> bool:
@@ -68,15 +65,15 @@ def snapshot(disk: Path, copy: Path) -> None:
             return
 
 
-def remount_disk(trial: Trial) -> None:
+def remount_disk(room: Room) -> None:
     """Have the disk back as after a restart."""
-    unmount(trial.room.project)
-    mount_disk(trial.room.disk, trial.room.project)
+    unmount(room.project)
+    mount_disk(room.disk, room.project)
 
 
-def unmount(place: Path, patience_s: float = 10.0) -> None:
+def unmount(place: Path) -> None:
     """Unmount, once nobody is there any more."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             command("umount", str(place))

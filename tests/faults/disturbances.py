@@ -137,8 +137,6 @@ def spoil(path: Path, how: str, chance: random.Random) -> None:
         os.truncate(path, int(chance.uniform(0, len(content))))
     elif how == "replaced":
         path.write_bytes(chance.randbytes(len(content)))
-    elif how == "longer":
-        path.write_bytes(chance.randbytes(len(content) + 1))
     elif how == "empty":
         os.truncate(path, 0)
     elif how == "of the future":
@@ -150,8 +148,6 @@ def spoil(path: Path, how: str, chance: random.Random) -> None:
             path.mkdir()
         elif how == "fifo":
             os.mkfifo(path)
-        elif how == "link":
-            path.symlink_to("/etc/hostname")
 
 
 def restore(path: Path, content: bytes, times: os.stat_result) -> None:

@@ -15,10 +15,10 @@ import psutil
 from neurotier.core.places import file_of
 
 from faults import invariants, strace
-from faults.disks import fill, free_again, lose_disk, read_only, remount_disk, snapshot, unmount, writable
+from faults.disks import fill, free_again, lose_disk, read_only, remount_disk, snapshot, writable
 from faults.disturbances import joining, later, memory_group, restore, run_out_of_memory, signal_later, spoil
 from faults.processes import Running, Said, end_all, environment_of, living, run
-from faults.rooms import command, mount_disk
+from faults.rooms import command
 from faults.templates import (
     ANNEX,
     ANNEX_DISK,
@@ -94,13 +94,13 @@ def at_call(trial: Trial, fault: str, call: strace.Call) -> None:
 
 def kill_at_call(trial: Trial) -> None:
     """A signal that comes at the n-th call: kills between any two steps of a write."""
-    call = strace.draw_call(trial.prepared.calls(trial.kind), trial.chance)
+    call = strace.draw_call(trial.prepared.calls[trial.kind.name], trial.chance)
     at_call(trial, f"signal={trial.chance.choice(ENDING).name}:when={call.nth}", call)
 
 
 def fail_call(trial: Trial) -> None:
     """A call that fails as on a full, broken or read-only disk."""
-    call = strace.draw_call(trial.prepared.calls(trial.kind), trial.chance)
+    call = strace.draw_call(trial.prepared.calls[trial.kind.name], trial.chance)
     at_call(trial, strace.draw_error(call, trial.chance), call)
 
 
@@ -134,7 +134,7 @@ def lost_disk(trial: Trial) -> None:
     trial.fault = f"disk lost after {moment_s:.2f} s, from {trial.stage}"
     trial.start(later(trial, moment_s, lambda: lose_disk(trial.room.project)))
     end_all(trial.name)
-    remount_disk(trial)
+    remount_disk(trial.room)
     trial.start_again()
 
 
@@ -171,9 +171,8 @@ def cut_power(trial: Trial, wait: Callable[[Running], bool]) -> None:
         end_all(trial.name)
 
     trial.start(disturb)
-    unmount(trial.room.project)
     cut.replace(trial.room.disk)
-    mount_disk(trial.room.disk, trial.room.project)
+    remount_disk(trial.room)
     trial.start_again()
 
 

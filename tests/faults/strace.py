@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 WRITING = ("ENOSPC", "EIO", "EDQUOT")
@@ -79,14 +78,6 @@ def calls_of(log: Path, folder: Path) -> list[Call]:
         if f"{folder}/" in rest and " ENOENT " not in rest:
             calls.append(Call(name, nth, "O_CREAT" in rest, rest[:150].replace(str(folder), "")))
     return calls
-
-
-def save_calls(calls: list[Call], file: Path) -> None:
-    file.write_text(json.dumps([asdict(call) for call in calls]))
-
-
-def load_calls(file: Path) -> list[Call]:
-    return [Call(**call) for call in json.loads(file.read_text())]
 
 
 def draw_call(calls: list[Call], chance: random.Random) -> Call:

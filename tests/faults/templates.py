@@ -187,30 +187,27 @@ class Prepared:
 
     room: Room
     references: dict[tuple[str, str], Reference] = field(default_factory=dict)
-    took_s: dict[str, float] = field(default_factory=dict)
+    calls: dict[str, list[strace.Call]] = field(default_factory=dict)
 
     def folder(self, kind: Kind, stage: str) -> Path:
         return self.room.base / "prepared" / f"{kind.name}-{stage}"
 
-    def calls(self, kind: Kind) -> list[strace.Call]:
-        return strace.load_calls(self.room.base / "prepared" / f"{kind.name}.calls")
 
-
-def prepare(room: Room, kind: Kind) -> dict[str, Reference]:
-    """Make a kind of project up to each stage; references by stage."""
+def prepare(room: Room, kind: Kind) -> tuple[dict[str, Reference], list[strace.Call]]:
+    """Make a kind of project up to each stage; references by stage, and what its run calls, if that is recorded."""
     prepared = Prepared(room)
     fresh = prepared.folder(kind, "fresh")
     make_fresh(room, kind, fresh)
-    references = {}
+    references, calls = {}, list[strace.Call]()
     for before, stage in itertools.pairwise(kind.stages):
         copy_folder(prepared.folder(kind, before), prepared.folder(kind, stage))
         references[stage] = in_room(room, prepared.folder(kind, stage), partial(undisturbed, room, kind, stage))
     if kind.recorded:
         copy = prepared.folder(kind, "recording")
         copy_folder(prepared.folder(kind, "ready"), copy)
-        in_room(room, copy, partial(record_calls, room, kind))
+        calls = in_room(room, copy, partial(record_calls, room))
         shutil.rmtree(copy)
-    return references
+    return references, calls
 
 
 def make_fresh(room: Room, kind: Kind, folder: Path) -> None:
@@ -267,8 +264,8 @@ def undisturbed(room: Room, kind: Kind, stage: str) -> Reference:
     return reference_of(room)
 
 
-def record_calls(room: Room, kind: Kind) -> None:
-    """Record what a run calls, for faults at system calls; the room is at its stage."""
+def record_calls(room: Room) -> list[strace.Call]:
+    """What a run calls, for faults at system calls; the room is at its stage."""
     log = room.at / "recorded"
     run(
         [*strace.recording(log), *snakemake("participants")],
@@ -276,7 +273,7 @@ def record_calls(room: Room, kind: Kind) -> None:
         environment_of(preparing(room)),
         room.at / "said",
     )
-    strace.save_calls(strace.calls_of(log, room.project), room.base / "prepared" / f"{kind.name}.calls")
+    return strace.calls_of(log, room.project)
 
 
 def preparing(room: Room) -> str:

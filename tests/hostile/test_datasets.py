@@ -310,10 +310,10 @@ def evil_site(demo_copy: Path, tmp_path: Path) -> Iterator[Path]:
     assert not mark.exists(), mark.read_text()
 
 
-def write_remotes(site: Path, words: str, branch: str = "git-annex") -> None:
-    """Have a branch of git-annex's ask for a special remote."""
+def write_remotes(site: Path, words: str) -> None:
+    """Have git-annex's branch ask for a special remote."""
     tree = git(site, "rev-parse", "--abbrev-ref", "HEAD")
-    git(site, "checkout", "--quiet", branch)
+    git(site, "checkout", "--quiet", "git-annex")
     line = f"11111111-1111-1111-1111-111111111111 {words} encryption=none name=x timestamp=1795742480s\n"
     (site / "remote.log").write_bytes(line.encode())
     git(site, "add", "remote.log")

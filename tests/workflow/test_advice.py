@@ -22,11 +22,11 @@ from support import Project, busy_loops, committed, git, plain_dataset, read_jso
 SMALL = {"streams": 2, "file_mib": 16, "time_s": 1, "repetitions": 1}
 
 
-def keys_without_content(folder: Path, participants: int = 100) -> Path:
+def keys_without_content(folder: Path) -> Path:
     """A DataLad-like dataset with sites as folders of CoRR, of which git-annex knows keys and sizes alone."""
     folder.mkdir()
     (folder / "dataset_description.json").write_text(json.dumps({"Name": "keys", "BIDSVersion": "1.10.0"}))
-    for number in range(participants):
+    for number in range(100):
         for session in range(1, 2 + number % 2):
             name = f"sub-{25000 + number:07d}"
             image = folder / name / f"ses-{session}" / "anat" / f"{name}_ses-{session}_run-1_T1w.nii.gz"
