@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import missing, nightly
+from conftest import missing, need, nightly
 from container_images import Engine, make_tiny, tiny_root
 from hostile_host import CANARY, Host, by_participant, holding_canary
 from support import Ended, Project
@@ -22,8 +22,7 @@ DEEP = "for i in $(seq {}); do mkdir d; cd d; done"
 
 @pytest.fixture(autouse=True, scope="module")
 def busybox() -> None:
-    if shutil.which("busybox") is None:
-        missing("Debian's busybox-static is not installed")
+    need("busybox", "Debian's busybox-static")
 
 
 @pytest.fixture

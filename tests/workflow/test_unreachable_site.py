@@ -8,8 +8,17 @@ import pytest
 from support import Project, checksums, plain_dataset, read_json, remove_tree, small_head, t1w
 
 
+def take_away(site: Path) -> None:
+    """Have a dataset that cannot be reached."""
+    (site / ".git").rename(site / ".away")
+
+
+def bring_back(site: Path) -> None:
+    (site / ".away").rename(site / ".git")
+
+
 def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_copy: Path) -> None:
-    (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")
+    take_away(demo_copy / "SiteB")
     dataset = {"source": demo_copy, "get_attempts": 2, "get_backoff_s": 0.1}
     arguments = project.configure(dataset=dataset, tool="bet")
     ended = project.fails(*arguments)
@@ -28,7 +37,7 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
 
     project.fails("ready", *arguments)  # what a campaign asks for first
 
-    (demo_copy / "SiteB" / ".away").rename(demo_copy / "SiteB" / ".git")
+    bring_back(demo_copy / "SiteB")
     again = project.succeeds("participants", "results/index/sites.json", *arguments)
     again.says("installing 1 of 2 sub-datasets: SiteB")
     assert not again.lines("cloning /")
@@ -40,7 +49,7 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
 
 def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Project, demo_copy: Path) -> None:
     for site in ("SiteA", "SiteB"):
-        (demo_copy / site / ".git").rename(demo_copy / site / ".away")
+        take_away(demo_copy / site)
     dataset = {"source": demo_copy, "get_attempts": 1}
     project.fails(*project.configure(dataset=dataset, tool="bet")).says("SiteA, SiteB: cannot be reached: ")
     assert not (project.results / "index" / "dataset.json").exists()
@@ -56,7 +65,7 @@ def test_a_participant_who_is_a_sub_dataset_that_is_away_fails_only_who_asks_for
     plain_dataset(source.pathobj, {image: small_head() for image in images})
     source.save(recursive=True, result_renderer="disabled")
     for path in ("sub-02/ses-2", "sub-03"):
-        (source.pathobj / path / ".git").rename(source.pathobj / path / ".away")
+        take_away(source.pathobj / path)
 
     def asking(*participants: str) -> list[str]:
         dataset = {"source": source.path, "participants": participants, "get_attempts": 1}
@@ -69,7 +78,7 @@ def test_a_participant_who_is_a_sub_dataset_that_is_away_fails_only_who_asks_for
     (line,) = project.fails(*asking("01", "99")).lines("has no sub-99")
     assert "it has 3: 01, 02, 03" in line
     project.fails(*asking("02")).says("failed  sub-02/ses-2: cannot be reached: ")
-    (source.pathobj / "sub-02/ses-2/.away").rename(source.pathobj / "sub-02/ses-2/.git")
+    bring_back(source.pathobj / "sub-02/ses-2")
     assert project.succeeds(*asking("02")).analysed == ["sub-02"]
 
 
@@ -80,12 +89,12 @@ def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Projec
     project.succeeds("results/index/images.tsv", *arguments)
     (clone,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
     remove_tree(clone)
-    (demo_copy / "SiteB" / ".git").rename(demo_copy / "SiteB" / ".away")
+    take_away(demo_copy / "SiteB")
     ended = project.fails(*arguments)
     assert "2 of 4 participants done, 2 failed" in ended.output, ended.output
     for participant in ("sub-0099101", "sub-0099102"):
         (line,) = ended.lines(f"failed  SiteB/{participant}: ")
         assert "SiteB: cannot be reached" in line
-    (demo_copy / "SiteB" / ".away").rename(demo_copy / "SiteB" / ".git")
+    bring_back(demo_copy / "SiteB")
     again = project.succeeds(*arguments)
     assert not [name for name in again.analysed if name.startswith("SiteA")]
