@@ -1,4 +1,7 @@
-"""The installed package works without a checkout, and a run of it is watched: while it goes on, killed, and done."""
+"""The installed package works without a checkout, and a run of it is watched: while it goes on, killed, and done.
+
+So does a checkout by conda-forge's Python, which has no functions for system calls newer than its old C library.
+"""
 
 from __future__ import annotations
 
@@ -130,3 +133,19 @@ def test_a_full_disk_is_named_and_the_same_command_goes_on(
     subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
     assert neurotier(installed, tmp_path, "init", "small/lab")[0] == 0
     assert sorted(path.name for path in (small / "lab").iterdir()) == ["config", "containers", "profiles", "workflow"]
+
+
+OLD_PYTHON = """
+import os
+for name in ("copy_file_range", "getrandom", "memfd_create", "pidfd_open"):
+    delattr(os, name)
+"""
+
+
+def test_python_for_an_old_c_library_is_enough(project: Project) -> None:
+    project.heads("01")
+    (project.folder / "sitecustomize.py").write_text(OLD_PYTHON)
+    command = project.command("all", "probe", *project.configure(tool="bet", probe={"time_s": 3, "tiers": ["tmpfs"]}))
+    environment = project.environment() | {"PYTHONPATH": str(project.folder)}
+    done = subprocess.run(command, cwd=project.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

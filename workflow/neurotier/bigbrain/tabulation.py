@@ -112,7 +112,7 @@ def run_row(task: Task, records: Rows, checked: Row, driver: Driver | None, star
         "written_bytes": moved[WRITE],
         "wrapped_voxels": sum(record["wrapped_voxels"] for record in records),
         "max_rss_bytes": max((record["max_rss_bytes"] for record in records), default=None),
-        "garbage_s": driver.log.sum_s("garbage_s") if driver else None,
+        "garbage_s": driver.log.sum_s("garbage_s") if driver and driver.log.tasks else None,
         "sha256": checked.get("sha256"),
     }
 

@@ -12,3 +12,11 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 SYNC_FILE_RANGE_WRITE = 2
 """Has the kernel start writing a part of a file to its device, and does not wait (``sync_file_range``)."""
+
+MFD_CLOEXEC = 1
+
+
+def memory_file() -> int:
+    """A file in memory, as a descriptor; conda-forge's Python, built for an old C library, has no ``memfd_create``."""
+    made: int = LIBC.memfd_create(b"neurotier", MFD_CLOEXEC)
+    return made

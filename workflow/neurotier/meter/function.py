@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from neurotier.core.errors import KilledError
+from neurotier.core.libc import memory_file
 from neurotier.core.processes import flush_output
 from neurotier.meter.folders import FolderWatch
 from neurotier.meter.measure import measure_child
@@ -40,7 +41,7 @@ def measure_function(
     Interrupted
         If this process receives a signal to stop; the whole tree is ended first.
     """
-    outcome_file = os.memfd_create("outcome")
+    outcome_file = memory_file()
 
     def child() -> int:
         try:

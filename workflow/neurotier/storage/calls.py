@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from neurotier.core.errors import ToolError, one_line
-from neurotier.core.libc import LIBC
+from neurotier.core.libc import LIBC, memory_file
 from neurotier.core.processes import PATIENCE_S, kill_all_marked, start_process
 from neurotier.meter.tree import check
 
@@ -60,7 +60,7 @@ def run_call(
     ToolError
         If it cannot be started, or does not end in time.
     """
-    with open(os.memfd_create("output"), "wb") as output, open(os.memfd_create("errors"), "wb") as errors:
+    with open(memory_file(), "wb") as output, open(memory_file(), "wb") as errors:
         deadline_s = time.monotonic() + timeout_s
         with started(command, folder, where, **given, stdout=output, stderr=errors) as process:
             while process.poll() is None and not (lost and lost in printed(errors)):

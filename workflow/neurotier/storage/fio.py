@@ -293,7 +293,8 @@ def reason(output: str, errors: str, exit_code: int) -> str:
         if match := re.search(r"error=(.+)$", line):
             return one_line(match[1])
         if STREAM_LOST in line:
-            return f"a stream was killed by signal {line.partition(STREAM_LOST)[2]} (out of memory?)"
+            number = line.partition(STREAM_LOST)[2]
+            return f"a stream was killed by signal {number}" + " (out of memory?)" * (number == "9")
     said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio:")] or lines
     return reason_of(said[0] if said else "", exit_code)
 
