@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +103,13 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     run_uuid: str
 
     def __init__(self, workflow: Any, logger: Any) -> None:
-        from neurotier.run.profile_config import with_profiles
-        from neurotier.run.snakemake_internals import main_snakefile, settings_of_slurm
+        from neurotier.run.profile_config import starting_folder
+        from neurotier.run.snakemake_internals import options_of, settings_of_slurm
 
         if not isinstance(workflow.executor_settings, plugin.ExecutorSettings):  # they are, if a program gives them
-            options, _ = with_profiles(sys.argv[1:], main_snakefile(workflow))
-            workflow.executor_settings = settings_of_slurm(options)
+            arguments = sys.argv[1:]
+            with chdir(starting_folder(options_of(arguments).directory)):  # where profiles are meant from
+                workflow.executor_settings = settings_of_slurm(arguments)
         self.submitted_s = self.seen_s = time.monotonic()
         self.left: dict[str, str] | None = None
         self.places: Any = None

@@ -12,16 +12,15 @@ import json
 import os
 from argparse import Namespace
 from collections.abc import Sequence
-from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from snakemake.utils import update_config
 
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import Facts, Record
 from neurotier.core.places import safe_name
-from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of
+from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
 ENVIRONMENT = "NEUROTIER_COMMAND"
 """Environment variable that tells jobs what the user's command says: their own Snakemake is given less."""
@@ -80,14 +79,15 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
     """
     if arguments is None:
         return told_before()
-    merged = Record()
-    options, names = with_profiles(arguments, snakefile)
+    options = options_of(arguments)
+    names, merged = profiles(options, snakefile), Record()
     for name in names:
         update_config(merged, config_of_profile(name))
-    resources = default_resources(options)
+    executor = given(options, names, "executor")
+    resources = default_resources(given(options, names, "default_resources"))
     chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
     node_class = "-".join(filter(None, chosen)) or SOME_NODES
-    said = Told(merged, "" if options.executor in HERE else options.executor, node_class, cores)
+    said = Told(merged, "" if executor in HERE else executor, node_class, cores)
     os.environ[ENVIRONMENT] = json.dumps(said, default=refuse)
     return said
 
@@ -102,18 +102,20 @@ def told_before() -> Told:
     return Told(*json.loads(os.environ.get(ENVIRONMENT, "[{}]")))
 
 
-def with_profiles(arguments: Sequence[str], snakefile: Path) -> tuple[Namespace, list[str]]:
-    """The options of a command line and its profiles, and these profiles, the one that takes precedence last.
-
-    Parameters as :func:`told`.
-    """
-    options = options_of(arguments)
+def profiles(options: Namespace, snakefile: Path) -> list[str]:
+    """The profiles that a command line selects, the one that takes precedence last; parameters as :func:`told`."""
     start = starting_folder(options.directory)
     asked = [name for name in options.profile or [] if name != "none"]
-    found = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
-    names = list(map(str, filter(None, [*found, find_workflow_profile(options.workflow_profile, start, snakefile)])))
-    # The parser puts what profiles have to the end, and takes what follows "--" for targets.
-    return options_of([*takewhile("--".__ne__, arguments)], names), names
+    names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
+    return list(map(str, filter(None, [*names, find_workflow_profile(options.workflow_profile, start, snakefile)])))
+
+
+def given(options: Namespace, names: Sequence[str], option: str) -> Any:
+    """An option from the command line, otherwise from the profiles with these names; ``None`` if neither has it."""
+    value = getattr(options, option)
+    for name in names if value is None else ():
+        value = options_of_profile(name).get(option.replace("_", "-"), value)
+    return value
 
 
 def starting_folder(directory: Path | None) -> Path:

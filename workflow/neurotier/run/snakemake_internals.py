@@ -13,8 +13,9 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -341,40 +342,64 @@ def end_timers() -> None:
 # The command line. While a Snakefile is read, the settings tell neither the executor nor the profiles.
 
 
-def options_of(arguments: Sequence[str], profiles: Sequence[str] = ()) -> Namespace:
-    """A command line, and the options that only its ``profiles`` have, of which the last takes precedence, as read by
-    Snakemake's own parser, which takes a moment to build (``get_argument_parser``, 5.0; profiles: 8.0)."""
+def options_of(arguments: Sequence[str]) -> Namespace:
+    """A command line as read by Snakemake's own parser, which takes a moment to build (``get_argument_parser``,
+    5.0)."""
     from snakemake.cli import get_argument_parser
 
-    known: Namespace = get_argument_parser(profiles).parse_known_args(arguments)[0]
+    known: Namespace = get_argument_parser().parse_known_args(arguments)[0]
     return known
 
 
-def settings_of_slurm(options: Namespace) -> Any:
-    """The settings that options have for the plugin ``slurm``, whichever executor they choose (8.0).
+def settings_of_slurm(arguments: Sequence[str]) -> Any:
+    """The settings that a command line and its profiles have for the plugin ``slurm``, whichever they choose (8.0).
 
-    Snakemake gives an executor only the settings under its own name.
+    Snakemake gives an executor only the settings under its own name (``parse_args``, which would also print once more
+    which profiles it uses).
     """
+    from snakemake.cli import parse_args
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            _, options = parse_args(list(arguments))
+    except SystemExit:
+        sys.stderr.write(said.getvalue())
+        raise
     return ExecutorPluginRegistry().get_plugin("slurm").get_settings(options)
 
 
-def config_of_profile(name: str) -> Facts:
-    """The ``config:`` entry of a profile, found as Snakemake finds it (``get_profile_dir``, 8.0) and read likewise, by
-    YTE; empty if it has none."""
+def options_of_profile(name: str) -> Facts:
+    """The options in a profile, found as Snakemake finds it (``get_profile_dir``, 8.0) and read likewise, by YTE."""
     import yte
-    from snakemake.cli import get_profile_dir, parse_config
+    from snakemake.cli import get_profile_dir
 
-    _, file = get_profile_dir(name)
-    entry = yte.process_yaml(file.read_text(), require_use_yte=True).get("config", {})
+    found = get_profile_dir(name)
+    options = yte.process_yaml(found[1].read_text(), require_use_yte=True) if found else None
+    return options if isinstance(options, Mapping) else {}
+
+
+def config_of_profile(name: str) -> Facts:
+    """The ``config:`` entry of a profile; empty if it has none."""
+    from snakemake.cli import parse_config
+
+    entry = options_of_profile(name).get("config", {})
     return entry if isinstance(entry, Mapping) else dict(parse_config([entry] if isinstance(entry, str) else entry))
 
 
-def default_resources(options: Namespace) -> dict[str, str]:
-    """Resources that options give by default, as texts (``Resources.args``, 8.0): values are evaluated for each job."""
-    given = getattr(options.default_resources, "args", ())
-    return dict(each.partition("=")[::2] for each in given)
+def default_resources(given: Any) -> dict[str, str]:
+    """Resources as given by ``--default-resources`` or a profile, as texts; values from the parser keep theirs (8.0).
+
+    >>> default_resources(["slurm_partition=long", "mem_mb=10"]), default_resources({"runtime": 30})
+    ({'slurm_partition': 'long', 'mem_mb': '10'}, {'runtime': '30'})
+    >>> default_resources("mem_mb=10")
+    {'mem_mb': '10'}
+    """
+    given = getattr(given, "args", given) or {}
+    given = [given] if isinstance(given, str) else given
+    pairs = given.items() if isinstance(given, Mapping) else (str(each).partition("=")[::2] for each in given)
+    return {name: str(getattr(value, "raw", value)) for name, value in pairs}
 
 
 # Signals: neurotier.run.stops handles those to end.
