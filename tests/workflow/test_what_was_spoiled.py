@@ -67,15 +67,21 @@ def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo
     assert {file.read_text() for file in own} == {"what no rule makes is the user's"}
 
 
-def test_what_a_scratch_file_system_purges_of_a_clone_is_put_back(project: Project, demo_source: Path) -> None:
-    """Links of images, one by one: they are as old as the clone."""
-    given = project.configure(dataset={"source": str(demo_source), "sites": ["SiteA"]}, tool="noop")
-    project.succeeds("results/index/images.tsv", *given)
-    links = list(project.folder.glob("neurotier-*/datasets/[!.]*/SiteA/sub-*/**/*.nii.gz"))
-    assert links
-    for link in links:
-        link.unlink()
-    assert len(project.succeeds("participants", *given).analysed) == 2
+@pytest.mark.parametrize("command", ["unlock", "lock"])
+def test_what_a_scratch_file_system_purges_of_a_clone_is_put_back(
+    project: Project, demo_copy: Path, command: str
+) -> None:
+    """One by one: links of images are as old as the clone, and so are files without the link, whose content is here."""
+    git(demo_copy / "SiteA", "annex", command)
+    for repository in (demo_copy / "SiteA", demo_copy):
+        git(repository, "commit", "--quiet", "--allow-empty", "--all", "--message", command)
+    given = ["participants", *project.configure(dataset={"source": str(demo_copy), "sites": ["SiteA"]}, tool="noop")]
+    assert len(project.succeeds(*given).analysed) == 2
+    images = list(project.folder.glob("neurotier-*/datasets/[!.]*/SiteA/sub-*/**/*.nii.gz"))
+    assert {image.is_symlink() for image in images} == {command == "lock"}
+    for image in images:
+        image.unlink()
+    assert len(project.succeeds(*given, "--forcerun", "analyze_participants").analysed) == 2
 
 
 def test_what_cannot_be_removed_is_said(project: Project, demo_source: Path, mount_tmpfs: Callable[..., Path]) -> None:
