@@ -46,8 +46,18 @@ def test_profile_is_read_as_snakemake_reads_it(tmp_path: Path, text: str) -> Non
 def test_profile_is_meant_from_where_the_command_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PWD", str(ROOT))
     monkeypatch.chdir(tmp_path)  # as Snakemake has, when the workflow is read
-    arguments = ["--directory", str(tmp_path), "--workflow-profile", "profiles/tmpfs"]
-    assert told_by(arguments).config == {"placement": {"work": "tmpfs"}}
+    arguments = ["--workflow-profile", "profiles/tmpfs"]
+    assert told_by(arguments, directory=tmp_path).config == {"placement": {"work": "tmpfs"}}
+
+
+def test_a_profile_may_name_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("run", "mine"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "config.yaml").write_text("directory: run\nexecutor: cluster-generic\nconfig: [results=a]\n")
+    monkeypatch.setenv("PWD", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "run")
+    said = told_by(["--profile", "mine"], directory=Path("run"))
+    assert (said.config, said.executor) == ({"results": "a"}, "cluster-generic")
 
 
 def test_profile_that_is_not_there_is_an_error() -> None:

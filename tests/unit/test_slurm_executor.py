@@ -112,7 +112,7 @@ def test_its_options_are_those_of_the_plugin_and_profiles_are_meant_from_where_t
     monkeypatch.setattr("sys.argv", command.split())
     monkeypatch.setenv("PWD", str(ROOT))
     monkeypatch.chdir(tmp_path)
-    workflow = SimpleNamespace(executor_settings=None)
+    workflow = SimpleNamespace(executor_settings=None, overwrite_workdir=str(tmp_path))
     own.Executor(workflow, None)
     settings = workflow.executor_settings
     assert isinstance(settings, slurm.ExecutorSettings)

@@ -21,7 +21,12 @@ ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 
 with internals.errors_in_a_line():
-    told = profile_config.told(ARGUMENTS, SNAKEFILE, internals.cores(workflow) or 1)
+    told = profile_config.told(
+        ARGUMENTS,
+        SNAKEFILE,
+        internals.other_folder(workflow),
+        internals.cores(workflow) or 1,
+    )
     if internals.has_config_of_its_own(workflow, config):
         configuration = config
     else:

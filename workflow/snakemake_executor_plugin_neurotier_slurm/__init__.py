@@ -104,12 +104,11 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
-        from neurotier.run.snakemake_internals import options_of, settings_of_slurm
+        from neurotier.run.snakemake_internals import other_folder, settings_of_slurm
 
         if not isinstance(workflow.executor_settings, plugin.ExecutorSettings):  # they are, if a program gives them
-            arguments = sys.argv[1:]
-            with chdir(starting_folder(options_of(arguments).directory)):  # where profiles are meant from
-                workflow.executor_settings = settings_of_slurm(arguments)
+            with chdir(starting_folder(other_folder(workflow))):  # where profiles are meant from
+                workflow.executor_settings = settings_of_slurm(sys.argv[1:])
         self.submitted_s = self.seen_s = time.monotonic()
         self.left: dict[str, str] | None = None
         self.places: Any = None

@@ -59,7 +59,7 @@ class Told(NamedTuple):
     cores: int = 0
 
 
-def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> Told:
+def told(arguments: Sequence[str] | None, snakefile: Path, directory: Path | None = None, cores: int = 0) -> Told:
     """What a Snakemake command says.
 
     Parameters
@@ -69,6 +69,8 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
         profiles, and reads what the main process left in the environment.
     snakefile
         The main Snakefile; ``profiles/`` is searched next to it and in the working folder, as Snakemake does.
+    directory
+        What the command line or a profile says with ``--directory``.
     cores
         Cores given to Snakemake.
 
@@ -80,7 +82,7 @@ def told(arguments: Sequence[str] | None, snakefile: Path, cores: int = 0) -> To
     if arguments is None:
         return told_before()
     options = options_of(arguments)
-    names, merged = profiles(options, snakefile), Record()
+    names, merged = profiles(options, snakefile, directory), Record()
     for name in names:
         update_config(merged, config_of_profile(name))
     executor = given(options, names, "executor")
@@ -102,9 +104,9 @@ def told_before() -> Told:
     return Told(*json.loads(os.environ.get(ENVIRONMENT, "[{}]")))
 
 
-def profiles(options: Namespace, snakefile: Path) -> list[str]:
+def profiles(options: Namespace, snakefile: Path, directory: Path | None) -> list[str]:
     """The profiles that a command line selects, the one that takes precedence last; parameters as :func:`told`."""
-    start = starting_folder(options.directory)
+    start = starting_folder(directory)
     asked = [name for name in options.profile or [] if name != "none"]
     names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
     return list(map(str, filter(None, [*names, find_workflow_profile(options.workflow_profile, start, snakefile)])))

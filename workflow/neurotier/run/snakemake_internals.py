@@ -107,6 +107,12 @@ def main_snakefile(workflow: Any) -> Path:
     return Path(workflow.main_snakefile)
 
 
+def other_folder(workflow: Any) -> Path | None:
+    """What the command line or a profile says with ``--directory`` (``overwrite_workdir``, 4.0)."""
+    given = workflow.overwrite_workdir
+    return given and Path(given)
+
+
 def command_line_config(workflow: Any) -> Record:
     """The entries of ``--config`` alone (8.0): in ``config`` they are merged with those of files."""
     return dict(workflow.config_settings.config)
