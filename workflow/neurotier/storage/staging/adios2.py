@@ -117,7 +117,7 @@ Clients = dict[Connection, BaseProcess]
 """Writers or readers: the connection to each, and its process, which is named for it."""
 
 
-def started(kind: str, work: Any, exchange: Exchange, count: int) -> Clients:
+def start_clients(kind: str, work: Any, exchange: Exchange, count: int) -> Clients:
     """Writers or readers, each in a process of its own."""
     clients = Clients()
     context = multiprocessing.get_context("fork")  # safe: this process has one thread, and has not loaded ADIOS2
@@ -169,8 +169,8 @@ def answers(clients: Clients) -> list[Any]:
 @contextlib.contextmanager
 def serving(exchange: Exchange) -> Iterator[Service]:
     """Writers and readers of an exchange, which end after its last step."""
-    writers = started("writer", write, exchange, exchange.writers)
-    readers = started("reader", read, exchange, exchange.readers)
+    writers = start_clients("writer", write, exchange, exchange.writers)
+    readers = start_clients("reader", read, exchange, exchange.readers)
     clients = readers | writers
     yield Service(
         answers(clients),
