@@ -223,7 +223,7 @@ def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left
             os.kill(last_client("adios2-bp5"), signal.SIGSTOP)
 
     with scratch() as folder, pytest.raises(ToolError, match=r"stalled.*did not end within 2 s"):
-        run_exchange(exchange(tmp_path, folder, steps=50), tmp_path / "log", 2.0, stop)
+        run_exchange(exchange(tmp_path, folder, steps=5000), tmp_path / "log", 2.0, stop)
 
 
 @pytest.mark.parametrize("engine", ["ray", "adios2-bp5"])
