@@ -229,8 +229,10 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     pool = job(places.results)
 
     def fetching() -> psutil.Process | None:
-        family = psutil.Process(pool.pid).children(recursive=True)
-        return next((one for one in family if one.is_running() and one.name() == "git-annex"), None)
+        with suppress(psutil.NoSuchProcess):  # others of the family come and go meanwhile
+            family = psutil.Process(pool.pid).children(recursive=True)
+            return next((one for one in family if one.name() == "git-annex"), None)
+        return None
 
     child = wait_for(fetching, while_running(pool)).parent()
     assert child is not None
