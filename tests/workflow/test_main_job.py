@@ -207,7 +207,12 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     ended = run("two").failed()
     one, two = project.folder / "one", project.folder / "two"
     ended.says(f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose")
-    assert checksums(project.results) == before
+    for forced in ("--forcerun=analyze_participants", "--forceall"):
+        project.snakemake("check", "--config", f"results={project.results}", forced).failed().says(
+            "this run has dataset demo, tool brainextractor; choose another folder with --config results=NAME, or give"
+            " the settings of these results"
+        )
+    assert checksums(project.results) == before, "a target that analyses nobody removes nothing"
     ended = run("nowhere", "--forcerun", "analyze_participants").failed()
     assert there() == {"records": ["01", "02"], "derivatives": ["01", "02"]}, "nothing replaces them"
     run("two", "--forcerun", "analyze_participants").succeeded().says(

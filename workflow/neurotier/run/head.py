@@ -84,6 +84,7 @@ from neurotier.run.node_check import remove_marks
 from neurotier.run.participants import selected_in
 from neurotier.run.plan import Plan
 from neurotier.run.preconditions import (
+    WITHOUT_DATASET,
     WITHOUT_PARTICIPANTS,
     check_programs,
     check_start,
@@ -193,10 +194,12 @@ class Head:
         return []
 
     def command(self) -> Command:
-        """What Snakemake was started for; without a target, that is the first rule."""
+        """What Snakemake was started for; without a target, that is the first rule. What analyses nobody, such as a
+        probe, replaces nobody's results, even with ``--forceall``.
+        """
         command = command_of(self.workflow, self.own_names)
-        first = frozenset({"comparison" if self.settings.is_campaign else "all"})
-        return command._replace(targets=command.targets or first)
+        targets = command.targets or frozenset({"comparison" if self.settings.is_campaign else "all"})
+        return command._replace(targets=targets, forced=command.forced and bool(targets - WITHOUT_DATASET))
 
     def look_ahead(self, command: Command, at_once: int | None) -> None:
         """Before the graph is built: arrange to repair damage, decide on shares, refuse what cannot end well.
@@ -226,7 +229,7 @@ class Head:
                 tier.refuse_planted()
         starts = changes or command.is_dry_run
         with naming_unwritable(places):
-            others = other_results(plan, places, command.forced, removed=changes) if starts else None
+            others = other_results(plan, places, command) if starts else None
             made = self.heal(command, is_replaced=others is not None)
         if starts:
             check_start(plan, command, say)

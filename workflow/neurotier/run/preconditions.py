@@ -300,17 +300,15 @@ def made_with(plan: Plan) -> Record:
     return dict(json.loads(json.dumps(facts)))
 
 
-def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> Others | None:
+def other_results(plan: Plan, places: Places, command: Command) -> Others | None:
     """The results in this run's folder, if they were made with something else.
 
     Parameters
     ----------
     plan, places
         Of this run.
-    accepted
-        Whether the user asked to analyse everyone, so that these may be removed.
-    removed
-        Whether they will be removed, or (in a dry run) would be.
+    command
+        What Snakemake was started for. They may be removed if it is forced, that is, if everyone is to be analysed.
 
     Raises
     ------
@@ -323,13 +321,14 @@ def other_results(plan: Plan, places: Places, accepted: bool, removed: bool) -> 
         return None
     names = [participant_of(file, places.records) for file in places.records.rglob("*.json")]
     made = f"{counted(len(names), 'participant')} analysed with {said(there, keys)}"
-    becomes = "are removed, and everyone is" if removed else "would be removed, and everyone would be"
+    becomes = "are removed, and everyone is" if command.starts else "would be removed, and everyone would be"
     line = f"neurotier: {places.derivatives}: {made} {becomes} analysed with {said(here, keys)}"
     others = Others(places, names, line, "app" in there)
     is_history = "dataset" in keys and any((folder / ".git").exists() for folder in others.folders)
-    if is_history or not accepted:
-        again = ", or have these removed and everyone analysed with --forcerun analyze_participants"
-        more = ": the history of its datasets is that of one source" if is_history else again
+    if is_history or not command.forced:
+        again = "have these removed and everyone analysed with --forcerun analyze_participants"
+        more = f", or {again if command.targets - WITHOUT_DATASET else 'give the settings of these results'}"
+        more = ": the history of its datasets is that of one source" if is_history else more
         raise SettingsError(
             f"has {made}, and this run has {said(here, keys)}",
             f"results folder {places.results}",
