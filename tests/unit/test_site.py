@@ -69,6 +69,7 @@ def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert profile["resources"]["mem_mb"] == 5000
     assert profile["cores"] == 2
+    assert profile["config"]["shares"] == {"at_once": 4}, "without a limit of time, a job has the usual participants"
 
 
 PARTITIONS = """

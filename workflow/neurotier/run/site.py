@@ -187,7 +187,7 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     profile["cores"] = least([profile["cores"], *(slurm.number(each["cpus"]) for each in own)])
     profile["jobs"] = least([profile["jobs"], *(jobs for _, jobs in limits)])
     shares = profile["config"]["shares"]
-    fit = shares["at_once"] * max(1, (most["runtime"] or math.inf) // (2 * MINUTES))
+    fit = shares["at_once"] * max(1, most["runtime"] // (2 * MINUTES)) if most["runtime"] else math.inf
     if fit < PARTICIPANTS_OF_A_JOB:  # else the second attempt at a share, of twice the time, would wait for ever
         shares["participants"] = fit
     cut = []
