@@ -152,7 +152,7 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     assert [one.kind for one in verdicts(collected)] == ["open"]
     other = [one | {"origin": "here"} for one in (*runs, run("spark", "disk", 9.0, sha256="b" * 64))]
     assert headline_and_lines(Tables([], other))[1] == ["Outputs of 5 runs are NOT the same"]
-    assert headline_and_lines(Tables([], []))[0] == "No run of the incrementation is valid"
+    assert headline_and_lines(Tables([], []))[0] == "No valid run of the incrementation"
 
 
 def test_parts_of_spark_are_medians_of_the_last_starts_of_valid_runs() -> None:

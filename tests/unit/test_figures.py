@@ -107,4 +107,4 @@ def test_sentences_state_the_finding(tmp_path: Path) -> None:
 def test_volumes_that_no_adult_has_are_told(volume_mm3: float, plausible: bool) -> None:
     """The bounds that the page states with their source; whatever the other images have."""
     row = {"brain_volume_mm3": volume_mm3, "outlier": False, "robust_z": 0.0}
-    assert doubts(row) == ("" if plausible else "beyond what adults have")
+    assert doubts(row) == ("" if plausible else "outside the range of adults")

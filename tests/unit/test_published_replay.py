@@ -106,7 +106,7 @@ def test_figures_with_and_without_predictions(replay: Replay) -> None:
         "Incrementing 125 blocks took 15.0 s (gnu-parallel on DRAM, 25 at once)"
     )
     assert charts["predicted"].says == (
-        "Without their own runs, conditions are predicted within a factor of 4.00 (Eq. (1)), 1.11 (fluid, measured)"
+        "Without their own runs, predictions are off by a factor of 4.00 (Eq. (1)), 1.11 (fluid, measured) on average"
     )
     assert "predicted" not in charts_of(replay, [])
     drawn = charts["bigbrain_makespans"].table

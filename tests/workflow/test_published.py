@@ -22,5 +22,5 @@ def test_a_checkout_is_replayed(project: Project) -> None:
     assert all(member in drawn for member in ("paper", "fluid measured")), drawn
     assert (figures / "bigbrain_makespans.svg").exists()
     assert not (figures / "gantt_20um_25.tsv").read_text(), "there is no such run, and the page says so"
-    assert "No run of the incrementation is valid" in page
+    assert "No valid run of the incrementation" in page
     assert not (project.results / "index").exists()

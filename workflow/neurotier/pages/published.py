@@ -119,12 +119,12 @@ def validation_text(rows: Sequence[Row]) -> str:
     factors = [
         f"{three_digits(one.factor)} ({MEMBERS[name].label})" for name, one in scores_of(rows, CONDITION).items()
     ]
-    return f"Without their own runs, conditions are predicted within a factor of {', '.join(factors)}"
+    return f"Without their own runs, predictions are off by a factor of {', '.join(factors)} on average"
 
 
 def predicted(data: Replayed) -> Chart:
-    """Every condition, predicted without having seen its runs, and without any run on its device: how many times what
-    was measured.
+    """Every condition, predicted without its own runs, and without any run on its device: the predicted makespan over
+    the measured one.
     """
     rows = held_against(data.validation)
     if not rows:
@@ -354,7 +354,7 @@ SLIPS = Section(
     sys and I/O = wall - CPU, which is what is shown. On Optane in App Direct mode (DAX) I/O is copying by the kernel:
     it counts as sys, hence as CPU.
 
-    The paper says 'the entire CoRR dataset'; published_bids_app.tsv says of how many participants the logs are.
+    The paper says 'the entire CoRR dataset'; published_bids_app.tsv says how many participants the logs have.
 
     Of the BIDS App example, the file makespan_seconds of a run is the end of the task that is last by name - the start
     of the first by name, which is short of latest end - earliest start, which is shown.

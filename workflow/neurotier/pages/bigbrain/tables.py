@@ -173,7 +173,7 @@ def cells(row: Row) -> Row:
     return {name: row[name] for name in CELLS}
 
 
-NO_RUN = "No run of the incrementation is valid"
+NO_RUN = "No valid run of the incrementation"
 ENGINES = {GNU_PARALLEL: "GNU Parallel", SPARK: "Spark"}
 """The paper's names of the engines."""
 

@@ -244,7 +244,7 @@ def verdicts(data: Comparison) -> list[Verdict]:
     """Which placement was fastest, for each set of conditions that differ only in their placement."""
     found = [Verdict(f"Partial: {data.lacking}", BAD)] if data.lacking else []
     found += [Verdict(family.headline, GOOD if family.sure else OPEN, family.name) for family in judge(data)]
-    none = f"None of {counted(len(data.runs), 'run')} can be compared" if data.runs else "There is no run to compare"
+    none = "No run can be compared" if data.runs else "There is no run to compare"
     return found if data.conditions else [*found, Verdict(none, BAD)]
 
 

@@ -184,7 +184,7 @@ def total(values: Iterable[float | None]) -> float | None:
 def doubts(row: Row) -> str:
     """Why the mask of an image should be looked at; empty for most."""
     found = [f"outlier (robust z {row['robust_z']:+.1f})"] if row["outlier"] else []
-    found += [] if LEAST_MM3 <= row["brain_volume_mm3"] <= MOST_MM3 else ["beyond what adults have"]
+    found += [] if LEAST_MM3 <= row["brain_volume_mm3"] <= MOST_MM3 else ["outside the range of adults"]
     return ", ".join(found)
 
 

@@ -269,7 +269,8 @@ def volumes(data: ReportData) -> list[Section]:
         f"Masks of adult brains have {number(LEAST_MM3 / 1000)} to {cm3(MOST_MM3)}: brains of 975 to"
         " 1,499 cm³ were measured in 46 adults (Allen, Damasio and Grabowski, 2002, American Journal of Physical"
         " Anthropology 118, 341-358), of 1,173 to 1,626 cm³ in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360);"
-        " and masks hold some of the fluid around the brain, so these are 10 % less and 20 % more."
+        " and masks hold some of the fluid around the brain, so the bounds are 10 % below the least and 20 % above the"
+        " most."
     )
     if data.settings.dataset.source == "demo":
         text += (
