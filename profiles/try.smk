@@ -31,6 +31,10 @@ localrules:
     all,
 
 
+onsuccess:
+    print("A job of each kind was accepted, and has run")
+
+
 rule all:
     input:
         expand("tried/{kind}", kind=KINDS),
