@@ -22,6 +22,7 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder, read_private
 from neurotier.core.processes import marked
 from neurotier.core.tables import Row
+from neurotier.pages.staging import scaling
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
@@ -215,6 +216,14 @@ def test_two_containers_have_a_scratch_folder_each() -> None:
         assert first != second
         assert all((folder / "owner.json").exists() for folder in made)
     assert not any(folder.exists() for folder in made)
+
+
+def test_of_a_tier_that_did_not_come_as_far_as_another_no_growth_is_said() -> None:
+    read_s = {("memory", 1): 1.0, ("memory", 2): 1.2, ("disk", 1): 1.0, ("disk", 2): 2.0, ("disk", 4): 5.0}
+    alike = {"status": "measured", "engine": "ray", "set": "a", "per": "client", "writers": 1, "servers": 1}
+    rows = [alike | {"tier": tier, "readers": count, "read_s": time_s} for (tier, count), time_s in read_s.items()]
+    said = scaling(rows, {"read": "readers"}, "client")
+    assert said.startswith("Reading with 4 times as many readers and bytes takes 5.00 times as long (ray on disk)")
 
 
 def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left: None) -> None:

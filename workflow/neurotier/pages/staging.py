@@ -68,10 +68,10 @@ def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     """How many times as long the greatest number takes as the smallest, where it grows least and most."""
     low, high = min(found, key=Curve.growth), max(found, key=Curve.growth)
     grown = f"{max(high.times) / min(high.times):.3g}"
-    text = f"{verb} with {grown} times as many {axis} and bytes takes {three_digits(low.growth())}"
+    text = f"{verb} with {grown} times as many {axis} and bytes takes "
     if high.growth() >= MATTERS * low.growth() and low.times.keys() == high.times.keys():
-        text += f" ({low.name}) to {three_digits(high.growth())}"
-    return f"{text} times as long ({high.name})"
+        text += f"{three_digits(low.growth())} ({low.name}) to "
+    return f"{text}{three_digits(high.growth())} times as long ({high.name})"
 
 
 def page_cache(rows: Iterable[Row]) -> str:
