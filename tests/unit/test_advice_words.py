@@ -75,6 +75,10 @@ MEMORY = f"computing, 4 at once, {AT_ONCE}"
             ),
         ),
         ([row("disk", 41.0), row("nfs", 97.0)], "Stay with disk: 41 s (37 to 45), and nfs takes 97 s (87 to 107)"),
+        (
+            [row("disk", 9.73), row("tmpfs", 9.74), row("memory", 9.75)],
+            "You are compute-bound: it does not matter where the work lies",
+        ),
         ([row("disk", 1.0, fits=False, reason="full")], "No placement fits; disk does not fit: full"),
     ],
 )

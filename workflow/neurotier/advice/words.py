@@ -62,6 +62,8 @@ def recommendation(rows: Sequence[Row]) -> str:
         only = f"only {best['placement']} fits" if misfits else f"there is no choice but {best['placement']}"
         return sentence(f"{only}: {interval(best)}, limited by {limited(best)}", misfits)
     slower = [row for row in fitting if matters(best, row)]
+    either = " or ".join(row["placement"] for row in fitting if row not in slower)
+    no_matter = f"it does not matter {f'whether {either}' if slower else f'where {what_differs(rows)} lies'}"
     far = [f"{row['placement']} takes {interval(row)}, limited by {limited(row)}" for row in slower]
     if used is None or used is best:
         second = min((row for row in fitting if row is not best), key=lambda row: float(row["predicted_s"]))
@@ -70,7 +72,7 @@ def recommendation(rows: Sequence[Row]) -> str:
             verb = "take" if used is None else "stay with"
             text = f"{verb} {names[0]}: {interval(best)}, and {names[1]} takes {interval(second)}"
         elif gain < NOTHING:
-            text = f"{bound(best)}it does not matter whether {names[0]} or {names[1]}"
+            text = f"{bound(best)}{no_matter}"
         else:
             by = f"{names[0]} saves {percent(gain)} against {names[1]}"
             text = f"{bound(best)}{by}, within the interval of the predictions: it does not matter"
@@ -79,9 +81,7 @@ def recommendation(rows: Sequence[Row]) -> str:
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
         buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "
-        placements = " or ".join(row["placement"] for row in fitting if row not in slower)
-        where = f"whether {placements}" if slower else f"where {what_differs(rows)} lies"
-        text = f"{bound(used)}{buys if gain >= NOTHING else ''}it does not matter {where}"
+        text = f"{bound(used)}{buys if gain >= NOTHING else ''}{no_matter}"
         return sentence(text, [*far, *misfits])
     return sentence(
         f"place {what_differs(rows)} on {best['placement']}: {interval(best)} instead of {interval(used)},"
