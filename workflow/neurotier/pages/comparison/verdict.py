@@ -249,7 +249,7 @@ def headline(placements: Sequence[PlacementVerdict]) -> str:
     best, *others = placements
     fastest, makespan = best.condition.placement, seconds(best.makespan.median)
     if not others:
-        return f"{fastest} alone was run: makespan {spread_text(best.makespan)}; nothing to compare it with"
+        return f"{fastest} alone has valid runs: makespan {spread_text(best.makespan)}; nothing to compare it with"
     doubtful = [other for other in others if other.doubts]
     text = f"{fastest} {'had the shortest makespan,' if doubtful else 'is fastest: makespan'} {makespan}"
     if slower := [other for other in others if not other.doubts]:
