@@ -118,6 +118,7 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
     assert all(row["records_checked"] > 0 for row in done)
     assert len(rows) == 9
     unknown = {"late_writers": 0, "backlog_peak_bytes": None, "buffer_bytes": None}
-    sentences, _ = page_of("daq", tmp_path, settings, daq=[row | unknown for row in done], backlog=[])
+    sentences, reader = page_of("daq", tmp_path, settings, daq=[row | unknown for row in done], backlog=[])
+    assert "What writers on several tiers read and wrote is with the first of these." in reader.text
     assert sum("which buffer 2 writers need cannot be told" in sentence for sentence in sentences) == len(done)
     assert not left(memory) + left(other)

@@ -136,6 +136,7 @@ PAGE = workload_page(
             " persistent memory.",
         ),
     ),
+    note="What writers on several tiers read and wrote is with the first of these.",
     method="Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its"
     " rate if it reached all but daq.tolerance of it, and the data of one flush, by the time when everything was"
     " flushed. Every record is read again and checked.",
