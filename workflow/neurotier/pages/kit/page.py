@@ -34,11 +34,11 @@ HERE = Path(__file__).resolve().parent
 def brief(value_s: float) -> str:
     """A time; short ones in ms or µs.
 
-    >>> brief(2.6e-6), brief(0.00025), brief(31.25)
-    ('2.60 µs', '0.25 ms', '31.2 s')
+    >>> brief(2.6e-6), brief(-0.00025), brief(31.25)
+    ('2.60 µs', '-0.25 ms', '31.2 s')
     """
-    scale, unit = (1e6, "µs") if value_s < 1e-4 else (1e3, "ms")
-    return seconds(scale * value_s).replace("s", unit) if 0 < value_s < 0.01 else seconds(value_s)
+    scale, unit = (1e6, "µs") if abs(value_s) < 1e-4 else (1e3, "ms")
+    return seconds(scale * value_s).replace("s", unit) if 0 < abs(value_s) < 0.01 else seconds(value_s)
 
 
 WORDS: Mapping[str, Callable[[Any], str]] = {
