@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import math
 import os
@@ -23,6 +24,7 @@ from neurotier.bigbrain.engines import increment as increment_module
 from neurotier.bigbrain.engines.increment import increment
 from neurotier.bigbrain.engines.worker import work
 from neurotier.bigbrain.plan import CHECKED, BigBrainPlan
+from neurotier.bigbrain.tabulation import records_of, run_row
 from neurotier.bigbrain.tasks import ALL, NONE, PUBLISHED, STREAMING
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.places import Places
@@ -125,6 +127,8 @@ def test_iterations_are_chained_and_kept_as_asked_and_a_wrong_voxel_is_found(tmp
         work(other, block, None, None)
     assert checksum_of(check_task(other)) == checksum_of(checked)
     assert task.incomplete() == []
+    run = run_row(dataclasses.replace(task, run="gnu-parallel/disk/2/1"), records_of(task), {}, None)
+    assert run["valid"] == "invalid: its output was not checked; at most 1 block ran at once, not 2"
     last = task.file(blocks[0], 4)
     *content, voxel = last.read_bytes()
     last.write_bytes(bytes([*content, voxel ^ 1]))

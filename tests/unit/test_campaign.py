@@ -173,7 +173,7 @@ def test_preflight_refuses_what_cannot_fit(places: Places, tmp_path: Path) -> No
         preflight(places, tmp_path, {"path": "/scratch/$SLURM_JOB_ID", "kind": "block", "node": True})
     with pytest.raises(SettingsError, match=r"campaign\.parallelism: 2 at once need more memory .*: 1 fit into 900 MB"):
         preflight(places, tmp_path, mem_mb=900)
-    with pytest.raises(SettingsError, match=r"parallelism: there are only 4 participants to run 96 at once"):
+    with pytest.raises(SettingsError, match=r"parallelism: only 4 participants could run, not 96 at once"):
         preflight(places, tmp_path, parallelism=[96])
     write_json(places.index / "dataset.json", dataset_json(Dataset("x", tmp_path, "folder", {}, {})))
     with pytest.raises(SettingsError, match=r"the dataset is a plain folder, .* cannot be on 2 tiers"):

@@ -108,7 +108,7 @@ def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and
     assert outliers
     assert all("outlier" in alt for alt in pictures[: len(outliers)])
     assert not any("outlier" in alt for alt in pictures[len(outliers) :])
-    assert f"{len(masks) - 4} more are in figures/mosaics" in reader.text
+    assert f"Shown: 4 of {len(masks)}; all are in figures/mosaics" in reader.text
 
 
 def test_untrusted_text_is_escaped(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from neurotier.bigbrain.plan import CHECKED, FINISHED
 from neurotier.bigbrain.tasks import HEADER, INCREMENT, READ, START_UP, WORK_PHASES, WRITE, Task, span
 from neurotier.core.files import read_json
 from neurotier.core.parallelism import Span, extent, peak
-from neurotier.core.quantities import seconds
+from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row, Rows, write_table
 
 TICK_S = 0.01
@@ -136,14 +136,14 @@ def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: 
         reasons.append("its output was not checked")
     wrong = [one["block"] for one in checked.get("blocks", []) if not one["equal"]]
     if wrong:
-        reasons.append(f"{len(wrong)} blocks are not what was read + {task.iterations}: {', '.join(wrong)}")
+        reasons.append(f"{counted(len(wrong), 'block')} not what was read + {task.iterations}: {', '.join(wrong)}")
     if starts > 1 or any(record["attempt"] != task.attempt for record in records):
         reasons.append("it was interrupted and taken up again")
     if task.cache_problem:
         reasons.append(task.cache_problem)
     asked = min(task.parallelism, len(task.blocks))
     if not incomplete and most < asked:
-        reasons.append(f"at most {most} blocks ran at once, not {asked}")
+        reasons.append(f"at most {counted(most, 'block')} ran at once, not {asked}")
     return reasons
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.files import Record
+from neurotier.core.quantities import counted
 
 PROGRAM = Path(sys.executable).with_name("bids-validator-deno")
 SHOWN = 5
@@ -62,7 +63,8 @@ def validate(folder: Path, where: str) -> Record:
 def say_issues(findings: Record, where: str) -> str:
     """The findings in one line, for people."""
     errors, warnings = sum(findings["errors"].values()), sum(findings["warnings"].values())
-    return f"{where}: {errors} errors and {warnings} warnings of the BIDS validator{named(findings['errors'])}"
+    said = f"{counted(errors, 'error')} and {counted(warnings, 'warning')}"
+    return f"{where}: {said} of the BIDS validator{named(findings['errors'])}"
 
 
 def check(findings: Record, where: str) -> None:

@@ -351,7 +351,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> 
     asked, where = run.condition.parallelism, "config key campaign.parallelism"
     if asked > len(people):
         raise SettingsError(
-            f"there are only {len(people)} participants to run {asked} at once",
+            f"only {counted(len(people), 'participant')} could run, not {asked} at once",
             where,
             f"lower it to at most {len(people)}, or select more participants",
         )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import yaml
 
-from neurotier.core.quantities import number, rate, size
+from neurotier.core.quantities import counted, rate, size
 
 GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
@@ -24,7 +24,7 @@ class PublishedNumber(NamedTuple):
     quantity
         Which of one's own figures it is compared with; each workload has its own.
     value, unit
-        The number: ``bytes/s``, ``bytes``, or a counted thing, such as ``writers``.
+        The number: ``bytes/s``, ``bytes``, or a counted thing, such as ``writer``.
     page
         Its page or section.
     figure
@@ -49,11 +49,11 @@ class PublishedNumber(NamedTuple):
     def text(self) -> str:
         """The number with its unit.
 
-        >>> PublishedNumber("paper", "held", "held", 4, "writers", "page 1").text
-        '4 writers'
+        >>> PublishedNumber("paper", "held", "held", 1, "writer", "page 1").text
+        '1 writer'
         """
         said = {"bytes/s": rate, "bytes": size}
-        return said[self.unit](self.value) if self.unit in said else f"{number(self.value)} {self.unit}"
+        return said[self.unit](self.value) if self.unit in said else counted(int(self.value), self.unit)
 
     @property
     def place(self) -> str:

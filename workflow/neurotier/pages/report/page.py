@@ -221,8 +221,7 @@ def masks(data: ReportData) -> Section:
         "Outline of the brain mask over the T1w image, left on the left. Those to be looked at come first, then images"
         " spread over the dataset. "
     )
-    left = len(drawn) - len(shown)
-    text += Markup("{:,} more are in {}.").format(left, folder) if left else f"All {len(drawn):,} are shown."
+    text += Markup("Shown: {:,} of {:,}; all are in {}.").format(len(shown), len(drawn), folder)
     if len(data["group"]) > len(drawn):
         text += f" {counted(len(data['group']) - len(drawn), 'image')} without a mosaic: logs/draw_mosaics says why."
     pictures = Markup().join(mosaic_view(data, row) for row in shown)
@@ -393,9 +392,8 @@ def facts(data: ReportData) -> list[Section]:
     known, container, dataset = data.facts, data.container, data.dataset
     about = {"Run": "No facts were recorded about any run."}
     if known["run"]:
-        machine = (
-            f"{number(known['cpus'])} CPUs, {size(known['memory_bytes'])} memory, {size(known['swap_bytes'])} swap"
-        )
+        cpus = f"{number(known['cpus'])} CPU{'s' * (known['cpus'] != 1)}"
+        machine = f"{cpus}, {size(known['memory_bytes'])} memory, {size(known['swap_bytes'])} swap"
         cores = "one job of the cluster, and for Snakemake here" if data.cluster else "Snakemake"
         about = {
             "Run": f"{known['run']}, started {utc(known['started_s'])}",

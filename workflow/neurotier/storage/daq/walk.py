@@ -183,7 +183,7 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
         records = round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)
         options["fdatasync"] = str(max(1, records))
     return FioJob(
-        name=f"{point.writers} writers",
+        name=counted(point.writers, "writer"),
         pattern="write",
         block_bytes=point.record_bytes,
         file_bytes=point.file_bytes,
@@ -301,7 +301,7 @@ class Daq(Workload[Point]):
                 workspace.remove_files()
         if checked * point.record_bytes != sum(written):
             lost = counted(sum(written) // point.record_bytes - checked, "record")
-            raise ToolError(f"{lost} cannot be read again", f"{point.writers} writers on {point.over}")
+            raise ToolError(f"{lost} cannot be read again", f"{counted(point.writers, 'writer')} on {point.over}")
         flushed = flushes(point.engine, in_memory)
         curve = curve if flushed or in_memory else []  # the content of a mapped file may not be on the device yet
         return cells(done, curve) | {
