@@ -218,12 +218,17 @@ def test_two_containers_have_a_scratch_folder_each() -> None:
     assert not any(folder.exists() for folder in made)
 
 
-def test_of_a_tier_that_did_not_come_as_far_as_another_no_growth_is_said() -> None:
+def test_what_is_said_of_more_readers_is_that_of_the_tier_that_is_named() -> None:
     read_s = {("memory", 1): 1.0, ("memory", 2): 1.2, ("disk", 1): 1.0, ("disk", 2): 2.0, ("disk", 4): 5.0}
-    alike = {"status": "measured", "engine": "ray", "set": "a", "per": "client", "writers": 1, "servers": 1}
+    alike: Row = {"status": "measured", "engine": "ray", "set": "a", "per": "client", "writers": 1, "servers": 1}
     rows = [alike | {"tier": tier, "readers": count, "read_s": time_s} for (tier, count), time_s in read_s.items()]
-    said = scaling(rows, {"read": "readers"}, "client")
+    axes = {"read": "readers"}
+    said = scaling(rows, axes, "client")
     assert said.startswith("Reading with 4 times as many readers and bytes takes 5.00 times as long (ray on disk)")
+    least = scaling(
+        [row | {"read_s": 9.0 / row["read_s"]} for row in rows if row["tier"] == "memory"] + rows[2:4], axes
+    )
+    assert "with 2 readers in 1 of 2 cases, and with 2 up to 2.00 times as long as with 1 (ray on disk)" in least
 
 
 def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left: None) -> None:

@@ -61,7 +61,8 @@ def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     worst = max(found, key=lambda curve: curve.slower())
     if worst.slower() < MATTERS:
         return text
-    return f"{text}, and with {max(worst.times)} up to {three_digits(worst.slower())} times as long ({worst.name})"
+    much = f"{three_digits(worst.slower())} times as long as with {worst.best} ({worst.name})"
+    return f"{text}, and with {max(worst.times)} up to {much}"
 
 
 def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
