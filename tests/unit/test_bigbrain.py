@@ -7,6 +7,9 @@ import gzip
 import math
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +17,7 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 import pytest
-from bigbrain_blocks import make, save, settings, task_of, voxels
+from bigbrain_blocks import make, plan_of, save, settings, task_of, voxels
 from configured import settings_at
 from neurotier.bigbrain.blocks.nifti import HEADER_BYTES
 from neurotier.bigbrain.blocks.sources import source_of
@@ -31,7 +34,7 @@ from neurotier.core.places import Places
 from neurotier.core.tiers import find_mount
 from neurotier.dataset.commands import prepare_environment
 from neurotier.run.bigbrain_job import forget_interrupted, forget_others
-from support import git
+from support import JOB_ENVIRONMENT, git, wait_for
 
 GIVEN = "given"  # what Spark does when it reads files itself
 
@@ -133,6 +136,19 @@ def test_iterations_are_chained_and_kept_as_asked_and_a_wrong_voxel_is_found(tmp
     *content, voxel = last.read_bytes()
     last.write_bytes(bytes([*content, voxel ^ 1]))
     assert [one.equal for one in check_task(task)] == [False, True, True]
+
+
+def test_a_run_that_was_suspended_is_invalid(tmp_path: Path) -> None:
+    (block,) = make(tmp_path, count=1)
+    task = task_of(tmp_path, (block,), delay_s=1)
+    command = [sys.executable, "-m", "neurotier.bigbrain.engines.worker", str(plan_of(task)), block.block, "1"]
+    process = subprocess.Popen([*command, str(tmp_path / "log")], env=JOB_ENVIRONMENT)
+    wait_for(task.file(block, 1).exists, process)
+    process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait() == 0
+    run = run_row(task, records_of(task), {}, None)
+    assert run["valid"] == "invalid: its output was not checked; it was suspended and resumed"
 
 
 def random_voxels(seed: int) -> np.ndarray:

@@ -68,6 +68,13 @@ def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
     assert processes_in(tmp_path) == []
 
 
+def test_fio_that_was_suspended_has_measured_nothing(tmp_path: Path) -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGCONT)).start()
+    job = FioJob("w", "write", 4096, MIB, runtime_s=2, repeat=True, options={"rate": "100k"})
+    with pytest.raises(ToolError, match="fio was suspended and resumed, so that its times mean nothing"):
+        run_fio(job, tmp_path, 60)
+
+
 @pytest.mark.parametrize(("victim", "what"), [(0, "it was killed by signal 9"), (1, "a stream was killed by signal 9")])
 def test_fio_whose_process_is_killed_has_failed_at_once(tmp_path: Path, victim: int, what: str) -> None:
     """It may say that all went well, or never end, if that is a stream; streams go on if it is fio itself."""

@@ -139,6 +139,8 @@ def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: 
         reasons.append(f"{counted(len(wrong), 'block')} not what was read + {task.iterations}: {', '.join(wrong)}")
     if starts > 1 or any(record["attempt"] != task.attempt for record in records):
         reasons.append("it was interrupted and taken up again")
+    if any(record.get("suspended") for record in records):
+        reasons.append("it was suspended and resumed")
     if task.cache_problem:
         reasons.append(task.cache_problem)
     asked = min(task.parallelism, len(task.blocks))

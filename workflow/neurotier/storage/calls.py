@@ -11,6 +11,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -58,9 +59,9 @@ def run_call(
     Raises
     ------
     ToolError
-        If it cannot be started, or does not end in time.
+        If it cannot be started, does not end in time, or was suspended meanwhile: its times are not those of a tier.
     """
-    with open(memory_file(), "wb") as output, open(memory_file(), "wb") as errors:
+    with open(memory_file(), "wb") as output, open(memory_file(), "wb") as errors, unsuspended(command[0], where):
         deadline_s = time.monotonic() + timeout_s
         with started(command, folder, where, **given, stdout=output, stderr=errors) as process:
             while process.poll() is None and not (lost and lost in printed(errors)):
@@ -70,6 +71,19 @@ def run_call(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(min(LOOK_S, left_s))
         return subprocess.CompletedProcess(command, process.returncode, printed(output), printed(errors))
+
+
+@contextmanager
+def unsuspended(program: str, where: str) -> Iterator[None]:
+    """Raise :class:`ToolError` afterwards if this process, and so most likely the program, was suspended meanwhile."""
+    resumed: list[int] = []
+    before = signal.signal(signal.SIGCONT, lambda number, _: resumed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, before)
+    if resumed:
+        raise ToolError(f"{Path(program).name} was suspended and resumed, so that its times mean nothing", where)
 
 
 def printed(file: BinaryIO) -> str:

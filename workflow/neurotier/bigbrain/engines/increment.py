@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -115,6 +116,7 @@ def increment(
         "attempt": os.environ.get("NEUROTIER_RUN", ""),
         "block": block.block,
         "iteration": iteration,
+        "suspended": signal.SIGCONT in signal.sigpending(),  # of Spark it is not known
         "wrapped_voxels": wrapped,
         # ``getrusage`` would include that of the process it was forked from
         "max_rss_bytes": 1024 * status("/proc/self")[b"VmHWM"],

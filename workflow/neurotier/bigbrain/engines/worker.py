@@ -17,6 +17,9 @@ from typing import NoReturn
 for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start threads that nobody uses
     os.environ.setdefault(_pool, "1")
 
+if __name__ == "__main__":  # so that it stays pending, which tells of a suspension, also during imports
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
+
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
 from neurotier.bigbrain.tasks import ALL, EVERY, Block, Task  # noqa: E402
 from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
