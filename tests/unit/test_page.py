@@ -85,7 +85,12 @@ def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and
     places.analysed(person, by_app=False).mkdir(parents=True)
     places.log(person).parent.mkdir(parents=True)
     places.log(person).write_text("")
+    dataset = read_json(places.index / "dataset.json")
+    dataset["sites"]["Elsewhere"] = {"version": "4f2a91c0"}
+    write_json(places.index / "dataset.json", dataset)
     reader = read_report(places, settings)
+    assert "of 60 participants at 12 sites: " in reader.text, "those of which somebody is selected"
+    assert re.search("brainextractor analysed [0-9]+ T1w images of 60 participants of the BIDS", reader.text)
     order = ("failed-not-run-skipped", "brain-masks", "brain_volume", "account", "gantt", "participants", "run-facts")
     assert [name for name in reader.ids if name in order] == list(order)
     assert re.search(

@@ -14,6 +14,7 @@ from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
 from neurotier.core.errors import without_credentials
+from neurotier.core.files import without
 from neurotier.core.parallelism import PHASES
 from neurotier.core.quantities import (
     MISSING,
@@ -406,12 +407,14 @@ def facts(data: ReportData) -> list[Section]:
         name, checksum = container["reference"] or container["name"] or MISSING, container["sha256"] or MISSING
         tier = data.settings.placement["images"]
         about["Container image"] = f"{name}: {size(container['size_bytes'])}, on the tier {tier}, sha256:{checksum}"
-    versions = {site: str(one.get("version") or "")[:8] for site, one in (dataset["sites"] or {}).items()}
+    chosen = {name.rpartition("/")[0] for name in data.selected}
+    every = {site: str(one.get("version") or "")[:8] for site, one in (dataset["sites"] or {}).items()}
+    versions = {site: version for site, version in every.items() if site in chosen}
     sites = [(site or "the dataset itself") + f" ({version})" * bool(version) for site, version in versions.items()]
     source = dataset["source"] or without_credentials(data.settings.dataset.source)
     about["Dataset"] = f"{source} ({dataset['kind']})" if dataset["kind"] else source
     about |= {f"Its {key}": str(dataset[key]) for key in ("version", "id", "path") if dataset[key]}
-    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(dataset["sites"] or ()) else ""
+    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(versions) else ""
     about["Selected"] = f"{selection(data)}{where}"
     sections = [Section("Run facts", facts=about)]
     if known["tiers"]:
@@ -473,17 +476,18 @@ def methods(data: ReportData) -> Section:
     """A paragraph for a paper."""
     run, image, kinds = data.last_run, data.container["reference"] or data.container["name"], data.tier_kinds
     version = f", version {data.dataset['version']}" if data.dataset["version"] else ""
-    within = f" in an {APPTAINER} container, {image}" if data.container else ""
+    within = f" in an {APPTAINER} container, {image}," if data.container else ""
+    tool, versions = app_name(data.settings), data.facts["versions"] or {}
+    used = without(versions, *{"brainextractor"} - {tool})
     text = (
-        f"{selection(data)} of the {BIDS} dataset {dataset_name(data)}{version} were analysed by"
-        f" {app_name(data.settings)}{within}, with {software(data.facts['versions'] or {})}."
-        f" {len(data.done):,} of {counted(len(data.selected), 'participant')} have results."
+        f"{tool}{within} analysed {selection(data)} of the {BIDS} dataset {dataset_name(data)}{version}, with"
+        f" {software(used)}. There are results of {len(data.done):,} of {counted(len(data.selected), 'participant')}."
     )
     if run and run["mean_parallelism"] and run["participants"] == len(data.done):
         text += (
             f" Datasets lay on a {kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
-            f" {kinds.get(run['work_tier'], 'storage')} tier, and {three_digits(run['mean_parallelism'])} participants"
-            " were analysed at a time (mean)."
+            f" {kinds.get(run['work_tier'], 'storage')} tier; participants analysed at a time:"
+            f" {three_digits(run['mean_parallelism'])} (mean)."
         )
     return Section("Methods, to paste into a paper", text)
 
