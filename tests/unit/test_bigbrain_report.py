@@ -144,7 +144,7 @@ def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Pat
     alone = " (not told apart with 1 repetition; at least 3 are needed)"
     line, same = headline_and_lines(collected)[1]
     assert line.removesuffix(alone).split(f"{alone}; ") == [
-        "The engine mattered most: spark took 3.00 times as long as gnu-parallel on memory, 2 at once",
+        "The engine may have mattered most: spark took 3.00 times as long as gnu-parallel on memory, 2 at once",
         "1 at once took 2.50 times as long as 2 at once with gnu-parallel on memory",
         "disk took 2.00 times as long as memory with gnu-parallel, 2 at once",
     ]

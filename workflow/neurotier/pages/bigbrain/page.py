@@ -294,7 +294,8 @@ def effects_text(known: Sequence[Row], pairs: Pairs) -> str:
             effects.append((pairs[key(slowest), key(best)], field, slowest))
     effects.sort(key=lambda one: -one[0].ratio)
     texts = [effect_text(field, best, slowest, contrast) for contrast, field, slowest in effects]
-    return f"The {effects[0][1]} mattered most: {'; '.join(texts)}" if len(texts) > 1 else "".join(texts)
+    verb = "mattered" if effects and effects[0][0].is_longer else "may have mattered"
+    return f"The {effects[0][1]} {verb} most: {'; '.join(texts)}" if len(texts) > 1 else "".join(texts)
 
 
 def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
