@@ -271,10 +271,13 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
 
 
 def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cluster, project: Project) -> None:
+    """In a folder whose name sbatch would take for a pattern, and on nodes without the user's home."""
+    project = replace(project, results_name="50 %n")
     project.heads(**dict.fromkeys(("00", "01", "02", "slow"), small_head()))  # of one size: jobs are by name
     last = "[ -e $tools/dead ] || exec sleep 1000"
     tools = bet_that(project, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
-    config = project.configure(tool="bet")
+    script(tools / "sbatch", f'HOME=/nowhere exec {shutil.which("sbatch")} "$@"')
+    config = project.configure(tool="bet", results=project.results_name)
     arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
     snakemake = started(project, *arguments, path=tools)
 

@@ -60,15 +60,21 @@ FOR_GOOD = re.compile(
 
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
-{command} &
+if [ ! -w "$HOME" ] && own="$(mktemp -d)"; then
+    export XDG_CACHE_HOME="$own" MPLCONFIGDIR="$own"
+    set -- --runtime-source-cache-path "$own"
+fi
+{command} "$@" &
 wait $!
 code=$?
 while kill -0 $! 2>/dev/null; do wait $!; code=$?; done
+rm -rf "$2"
 [ -z "$late" ] || [ $code = 0 ] || sleep 180
 exit $code
 """
 """A job's script: it passes SIGTERM on, and lasts as long as its command, otherwise Slurm would kill that within a
-second. SIGUSR1 says that the time is nearly over; the script then waits until Slurm has ended it, and says so."""
+second. SIGUSR1 says that the time is nearly over; the script then waits until Slurm has ended it, and says so. On
+nodes where the user's home is missing or read-only, caches are in a folder of the job's own."""
 
 GRACE, GRACE_MIN = "B:USR1@60", 10
 """The ``--signal`` of sbatch that requests this, and the shortest time limit of a job that has so much time, min."""
@@ -79,6 +85,18 @@ NUMBER = re.compile(r"^(\d+)(?:;.*)?$", re.MULTILINE)
 
 find_number = plugin.validate_or_get_slurm_job_id
 plugin.validate_or_get_slurm_job_id = lambda number, said: (NUMBER.findall(said) or [find_number(number, said)])[-1]
+
+submit_command = plugin.get_submit_command
+
+
+def literal_folder(job: Any, params: Mapping[str, Any], **options: Any) -> str:
+    """The plugin's command of sbatch, to which a ``%`` in the folder of the log is no pattern."""
+    log = params["slurm_logfile"]
+    literal = Path(str(log.parent).replace("%", "%%"), log.name)
+    return str(submit_command(job, {**params, "slurm_logfile": literal}, **options))
+
+
+plugin.get_submit_command = literal_folder
 
 
 class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
