@@ -523,6 +523,19 @@ def test_who_runs_out_of_memory_always_is_named_and_the_others_are_done(cluster:
 
 
 @pytest.mark.nightly
+def test_a_second_attempt_that_asks_for_too_much_does_not_keep_the_run(cluster: Cluster, project: Project) -> None:
+    project.heads("00", "01")
+    tools = bet_that(project, "case $1 in *sub-01*) kill -9 $$;; esac")
+    first = cluster.next_job()
+    with qos("short", "MaxWall=20"):
+        accounting("modify", "user", USER, "set", "DefaultQOS=short")
+        done = started(project, *on_slurm(*project.configure(tool="bet")), path=tools).ended().failed()
+    done.says("waits: QOSMaxWallDurationPerJobLimit, and is given up", "1 of 2 participants done, 1 failed")
+    states = ended_since(cluster, first, "State", "TimelimitRaw")
+    assert [(state[:9], minutes) for state, minutes in states] == [("FAILED", "15"), ("CANCELLED", "30")]
+
+
+@pytest.mark.nightly
 def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster, project: Project) -> None:
     """By the plugin cluster-generic; the second attempt succeeds."""
     project.heads("00")

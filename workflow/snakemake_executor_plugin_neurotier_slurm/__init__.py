@@ -58,6 +58,9 @@ FOR_GOOD = re.compile(
 )
 """What sbatch says about a job that it will never take; after any other error, it is asked again."""
 
+TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per(Job|Limit)")
+"""Why a job waits that asks for more time or memory than it may have."""
+
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
 if [ ! -w "$HOME" ] && own="$(mktemp -d)"; then
@@ -260,7 +263,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             job = jobs.get(number)
             if job is not None and job.state not in slurm.OVER:
                 if job.state == "PENDING" and job.reason not in slurm.USUAL:
-                    self.say(f"job {number} of rule {info.job.name} waits: {job.reason}")
+                    # The first attempt was let in: what is left to do must not keep the run from its end for ever.
+                    ended = info.job.attempt > 1 and TOO_MUCH.search(job.reason) and slurm.answer("scancel", number)
+                    given_up = ", and is given up: it is tried again with more, which is too much" if ended else ""
+                    self.say(f"job {number} of rule {info.job.name} waits: {job.reason}{given_up}")
                 yield info
                 continue
             log = info.aux.get("slurm_logfile")
