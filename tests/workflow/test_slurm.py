@@ -583,6 +583,17 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
     assert re.search(rf"\d jobs? failed because of the node: n1: {said}", project.page("report"))
 
 
+@pytest.mark.nightly
+def test_a_node_without_the_file_system_gets_no_other_job(cluster: Cluster, project: Project) -> None:
+    project.heads(*map("{:02d}".format, range(6)))
+    config = project.configure(tool="noop")
+    (first_process,) = psutil.Process(cluster.daemons["n1"].pid).children()
+    cover = ["mount", "-t", "tmpfs", "none", str(project.folder)]
+    subprocess.run(["nsenter", f"--target={first_process.pid}", "--mount", *cover], check=True)
+    done = started(project, *on_slurm(*config, group=1)).ended().succeeded()
+    assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
+
+
 def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     """Neither one that is cancelled nor one whose time is nearly over leaves anything in the memory of its node.
 

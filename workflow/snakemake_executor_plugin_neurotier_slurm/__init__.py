@@ -276,7 +276,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                     with suppress(OSError):
                         log.unlink()
             else:
-                self.avoid_node(number, jobs)
+                self.avoid_node(number, jobs, log)
                 # Participants of a share say so themselves.
                 if job.state != "FAILED" and "share" not in getattr(info.job, "wildcards_dict", ()):
                     self.say(f"Slurm ended job {number} of rule {info.job.name}: {job.state}")
@@ -297,10 +297,13 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             self.waiting = waiting
             add_entry(self.places, "step", name="pending jobs", progress=waiting or None)
 
-    def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued]) -> None:
-        """Keep other jobs off the node of a failed one, if by that job's own account the node was at fault."""
+    def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued], log: Path | None) -> None:
+        """Keep other jobs off the node of a failed one, if the node was at fault: by that job's own account, or because
+        Slurm could not even write the job's log there; such a node is always free, and would draw all jobs."""
         note = last_note(self.places, number) if self.places else {}
         node, why = note.get("node"), note.get("fault_of_node")
+        if log and jobs[number].state == "FAILED" and not log.exists():
+            node, why = jobs[number].nodes, f"{log} could not be written there"
         if not why or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)

@@ -82,12 +82,13 @@ def duration_s(text: str) -> float | None:
 
 
 class Queued(NamedTuple):
-    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, why it waits, if so, and its working
-    folder."""
+    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, why it waits, if so, its nodes, if any, and
+    its working folder."""
 
     state: str
     name: str
     reason: str
+    nodes: str
     folder: str
 
     @property
@@ -115,12 +116,12 @@ def queue(*options: str) -> dict[str, Queued]:
     if shutil.which("squeue") is None:
         return {}
     # Do not ask for a list of numbers: if one is forgotten, some versions of squeue print nothing.
-    said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r|%Z", *options)
+    said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r|%N|%Z", *options)
     if reason and (NOT_SET_UP not in reason or options):  # a caller with options has jobs there
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
-    found = (line.split("|", 4) for line in said.splitlines())
+    found = (line.split("|", 5) for line in said.splitlines())
     # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
-    known = sorted((cells for cells in found if len(cells) == 5), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
+    known = sorted((cells for cells in found if len(cells) == 6), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
     jobs = {number: Queued(*about) for number, *about in known}
     return {number: job for number, job in jobs.items() if "--states=all" in options or job.state not in OVER}
 
