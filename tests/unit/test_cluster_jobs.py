@@ -58,17 +58,18 @@ def submit(places: Places, number: int | str, rule: str = "analyze_participants"
 
 def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places: Places, tmp_path: Path) -> None:
     """Plain numbers are of SGE and LSF, too; where Slurm is, it knows its own, and those of its arrays."""
-    for number in ("4711", "265.head", "12_3", "--help"):
+    for number in ("4711", "265.head", "12_3", "55", "--help"):
         submit(places, 1, share=number)
         submit(places, number, share=number)
-    others = {"4711": "run", "265.head": "run", "12_3": "run"}
+    others = dict.fromkeys(("4711", "265.head", "12_3", "55"), "run")
     assert left_jobs(places) == ({}, others)
     script(tmp_path / "squeue", "echo 'slurm_load_jobs error: Could not establish a configuration source' >&2; exit 1")
     assert left_jobs(places) == ({}, others)
     with pytest.raises(BusyError, match="configuration source"):  # for a moment, on a cluster that has its jobs
         slurm.queue("--states=all")
-    printed = "100+0 '' 100+1 '' 12_3 '' 4711 /elsewhere"  # two of one that is heterogeneous, and somebody else's
-    script(tmp_path / "squeue", f"printf '%s|RUNNING|any|None|/here%s\\n' {printed}")
+    # Two of one that is heterogeneous, and others that have a number of ours now: one works for other results.
+    printed = "100+0 any '' 100+1 any '' 12_3 any '' 4711 any /elsewhere 55 neurotier-01234567-work ''"
+    script(tmp_path / "squeue", f"printf '%s|RUNNING|%s|None|n1|/here%s\\n' {printed}")
     running, others = left_jobs(places)
     assert (list(running), list(others)) == (["12_3"], ["265.head"])
 
@@ -78,7 +79,7 @@ def test_a_job_that_slurm_is_ending_is_not_waited_for(
     places: Places, tmp_path: Path, state: str, taken: dict[str, str]
 ) -> None:
     work = f"{prefix_of(places)}00000000-1-of-2"
-    script(tmp_path / "squeue", f"[ -e {tmp_path}/ended ] || echo '9|{state}|{work}.01|None|/here'")
+    script(tmp_path / "squeue", f"[ -e {tmp_path}/ended ] || echo '9|{state}|{work}.01|None|n1|/here'")
     script(tmp_path / "scancel", f": >{tmp_path}/ended")
     said = list[str]()
     assert take_over(places, {"1-of-2": work}, "", said.append) == taken

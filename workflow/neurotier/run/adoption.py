@@ -31,6 +31,10 @@ NUMBER = re.compile(r"\w[\w.\[\]-]*")
 """What looks like a job number of any scheduler: a planted one may look like an option."""
 
 
+NAMED = re.compile(r"neurotier-[0-9a-f]{8}-")
+"""The beginning of the names of all jobs that are known by their names (:func:`prefix_of`)."""
+
+
 def prefix_of(places: Places) -> str:
     """The prefix of the names of all Slurm jobs for a results folder."""
     return f"neurotier-{short_hash(str(places.results.resolve()))}-"
@@ -50,7 +54,8 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     """Jobs of runs without an end: those that Slurm lists by name or number; and numbers of other schedulers' jobs that
     were submitted and have not noted their own end, each with its run. Where there is Slurm, plain numbers are its own.
 
-    By now a number may belong to another job, or to a job of another cluster: ours works in the folder that was noted.
+    By now a number may belong to another job, or to a job of another cluster: ours works in the folder that was noted,
+    and has not the name of one for other results.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     known = {
         number: job
         for number, job in slurm.queue().items()
-        if job.name.startswith(prefix) or job.folder == works_in.get(number)
+        if job.name.startswith(prefix) or (job.folder == works_in.get(number) and not NAMED.match(job.name))
     }
     others = without(submitted, *known)
     plain = {number for number in others if number.replace("_", "").isdigit()}
