@@ -147,6 +147,7 @@ def test_configuration_that_is_wrong(project: Project) -> None:
             ["--configfile", "dated/own.yaml", "--directory", "dated"],
             "config key tiers: nothing is declared; is config",
         ),
+        (["--cores", "0"], "--cores: nothing runs on 0 cores; give at least 1"),
         (["published"], "target published: there is nothing to replay; add --config published=PATH"),
         (["bigbrain", "--config", "bigbrain={source: mine.nii}"], "mine.nii: no such file or folder"),
         (["--workflow-profile", "dated"], "a profile's config: 2024-01-01 was read as a date; put it in quotes"),

@@ -152,11 +152,19 @@ def cores(workflow: Any) -> int | None:
 
 
 def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
-    """Let the target ``check`` run on one core if no cores are given.
+    """Let the target ``check`` run on one core if no cores are given; with ``--cores 0`` Snakemake would wait for ever.
 
     Without cores Snakemake refuses to run any job once it has read the Snakefile (``DAGApi.execute_workflow``, 8.0).
+
+    Raises
+    ------
+    SettingsError
+        If there is to be no core.
     """
-    if cores(workflow) is None and options_of(arguments).targets == [workflow.modifier.avail_rulename("check")]:
+    given = cores(workflow)
+    if given is not None and given < 1:
+        raise SettingsError(f"nothing runs on {given} cores", "--cores", "give at least 1")
+    if given is None and options_of(arguments).targets == [workflow.modifier.avail_rulename("check")]:
         workflow.resource_settings.cores = workflow.global_resources["_cores"] = 1
 
 
