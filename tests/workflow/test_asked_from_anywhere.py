@@ -97,3 +97,14 @@ def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Proje
         assert ended.analysed == []
         assert sorted(row["participant"] for row in moved.table("index/images.tsv")) == left
         moved.succeeds("participants", *given).says("Nothing to be done")
+
+
+def test_who_is_missing_in_a_folder_that_was_moved_is_among_the_steps_of_a_dry_run(project: Project) -> None:
+    project.heads("00", "01")
+    project.succeeds("participants", *project.configure(tool="noop"))
+    lost = project.records()[0]
+    lost.unlink()
+    project.results.rename(project.folder / "moved")
+    looked = project.succeeds("participants", "--dry-run", *project.configure(tool="noop", results="moved"))
+    assert looked.analysed == [lost.stem]
+    looked.says(": Analysing participants")

@@ -107,6 +107,7 @@ from neurotier.run.snakemake_internals import (
     errors_in_a_line,
     is_main_process,
     log_apart,
+    make_anew,
     name_lost_disks,
     name_pages,
     on_submission,
@@ -248,6 +249,8 @@ class Head:
             missing = plan.settle(made, command.forced, at_once, write=changes)
         analyses = command.targets - WITHOUT_PARTICIPANTS
         said_here = command.is_dry_run or (changes and plan.elsewhere)  # on this machine the pool says it
+        if missing and command.is_dry_run:  # moved results have lost the metadata by which Snakemake would see it
+            make_anew(self.workflow, plan.places.complete)
         if missing and analyses and said_here:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")

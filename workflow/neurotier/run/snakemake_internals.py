@@ -234,6 +234,11 @@ def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
             workflow.register_resource(name, limit)
 
 
+def make_anew(workflow: Any, file: Path) -> None:
+    """Have the rule of a file run, though the file is there (``DAG.forcefiles``, 5.0)."""
+    workflow.dag.forcefiles.add(str(file))
+
+
 def outputs_of(workflow: Any, file: Path) -> list[Path]:
     """All files made by the rule that makes a file, or a folder above it (``Rule.is_producer``, 5.0); empty if no rule
     makes it: it is the user's own.
