@@ -9,19 +9,25 @@ named["dataset"] = all_without_credentials(named.get("dataset"))
 
 
 # Programs, scripts, descriptions and images of the tools may have other contents under the same names: then these are
-# other runs.
+# other runs. From another folder, or with --rerun-triggers mtime, Snakemake itself would not see that either.
 @cache
 @in_a_line
-def measured():
-    from neurotier.run.campaign import planned_runs
+def is_planned():
+    from neurotier.run import campaign
 
-    planned = planned_runs(named, settings, places, elsewhere=elsewhere)
-    return sorted({run.name for run in planned})
+    return campaign.is_planned(named, settings, places, elsewhere)
+
+
+def sites_of_plan(wildcards):
+    index()
+    if not is_planned():
+        internals.make_anew(workflow, places.campaign / "plan.tsv")
+    return places.index / "sites.json"
 
 
 rule plan_campaign:
     input:
-        sites=places.index / "sites.json",
+        sites=sites_of_plan,
         images=places.images_table,
     output:
         plan=places.campaign / "plan.tsv",
@@ -30,7 +36,6 @@ rule plan_campaign:
     params:
         results=RESULTS,
         configuration=named,
-        measured=lambda wildcards: measured(),
         source=lambda wildcards: named_source(settings.dataset.source),
     message:
         "Planning the campaign"
@@ -50,7 +55,6 @@ rule run_campaign:
     params:
         results=RESULTS,
         configuration=named,
-        measured=lambda wildcards: measured(),
         source=lambda wildcards: named_source(settings.dataset.source),
     message:
         "Running the campaign"

@@ -39,6 +39,7 @@ from neurotier.analysis.staging import manifest_of
 from neurotier.analysis.tools import make_tool
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import (
+    InputError,
     NeurotierError,
     RunError,
     SettingsError,
@@ -189,6 +190,20 @@ def planned_runs(
     ]
 
 
+def is_planned(base: Facts, settings: Settings, places: Places, elsewhere: bool) -> bool:
+    """Whether the plan that is there, if any, is of these runs (:func:`planned_runs`)."""
+    with suppress(OSError, InputError):
+        index = (places.index / "images.sha256").read_text()
+        runs = {folder_of(run) for run in planned_runs(base, settings, places, index, elsewhere)}
+        return runs == {row["folder"] for row in read_table(places.campaign / "plan.tsv", "plan")}
+    return True
+
+
+def folder_of(run: PlannedRun) -> str:
+    """The folder of a run, among those of its campaign."""
+    return f"{run.name}/{run.repetition}"
+
+
 def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
     """Repetition and index of the condition of every run: random in odd repetitions, then the reverse in even ones.
 
@@ -272,7 +287,7 @@ def plan_rows(campaign: Campaign) -> Rows:
             "position": run.position,
             "repetition": run.repetition,
             **{f"{role}_tier": tier for role, tier in run.settings.placement.items()},
-            "folder": f"{run.name}/{run.repetition}",
+            "folder": folder_of(run),
             "there": bool(campaign.condition_of(run)),
         }
         for run in campaign.planned
