@@ -65,23 +65,21 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return places.results / "report.html"
 
 
-def test_a_report_on_a_telephone(report: Path, tmp_path: Path) -> None:
+def test_a_report_fits_a_telephone_and_its_long_table_is_searched(report: Path, tmp_path: Path) -> None:
     tables = '[...page.querySelectorAll("table")].map((table) => table.tBodies[0].rows.length)'
     boxes = '[...page.querySelectorAll("input[type=search]")].length'
-    width, within, rows, filters = seen(report, tmp_path, f"[root.scrollWidth, root.clientWidth, {tables}, {boxes}]")
+    search = 'box.value = "SUB-0025001 bnu_1", box.dispatchEvent(new Event("input"))'
+    look = f"[root.scrollWidth, root.clientWidth, {tables}, {boxes}, shown(), {search}, shown()]"
+    width, within, rows, filters, before, *_, after = seen(report, tmp_path, look)
     assert width == within <= 400, "nothing scrolls sideways but tables and figures in their boxes"
     assert filters == sum(count > 30 for count in rows) == 1
+    assert (before, after) == (58, 1)
 
 
 def test_dark_and_light(report: Path, tmp_path: Path) -> None:
     paper = "getComputedStyle(page.body).backgroundColor"
     dark, light = (seen(report, tmp_path, paper, scheme) for scheme in ("dark", "light"))
     assert (dark, light) == ("rgb(24, 24, 24)", "rgb(255, 255, 255)")
-
-
-def test_a_long_table_is_searched(report: Path, tmp_path: Path) -> None:
-    search = 'box.value = "SUB-0025001 bnu_1", box.dispatchEvent(new Event("input"))'
-    assert seen(report, tmp_path, f"[shown(), {search}, shown()]")[::2] == [58, 1]
 
 
 def test_unknown_cells_are_sorted_last(report: Path, tmp_path: Path) -> None:
