@@ -127,18 +127,6 @@ def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
     assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s), abs=0.4)
 
 
-@pytest.mark.parametrize(("fetch_s", "expected_s"), [(1.0, 31.0), (10.0, 5 * 10.0 + 10.0), (20.0, 5 * 20.0 + 10.0)])
-def test_images_are_fetched_while_others_are_analysed(fetch_s: float, expected_s: float) -> None:
-    """Six of 10 s in a job, two at once, one fetched at a time: the slower of the two decides.
-
-    A run begins with its first participant, whose images are there; the second waits for its own.
-    """
-    slow = Fetching(s_per_byte=fetch_s / (100 * MB), at_once=1)
-    fetched = [Participant(int(100 * MB), to_fetch_bytes=int(100 * MB))] * 6
-    six = inputs(observed=[job(100, 10.0)] * 2, participants=fetched, jobs=[[[0, 2, 4], [1, 3, 5]]], fetching=slow)
-    assert predict(six, IN_MEMORY, 2).usual.makespan_s == pytest.approx(expected_s, rel=0.1)
-
-
 def test_prediction_and_its_interval() -> None:
     """Four jobs of 10 s and about 1.5 s on the disk, two at once; the disk may be half or twice as fast."""
     on_disk, on_tmpfs = (predict(inputs(), storage, 2) for storage in (STORAGE, IN_MEMORY))

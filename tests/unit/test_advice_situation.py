@@ -275,9 +275,7 @@ def plan_of(found: Situation, cores: int | None, elsewhere: bool = False) -> Adv
     ("sections", "cores", "elsewhere", "expected"),
     [
         ({}, None, False, [1]),
-        ({}, 1, False, [1]),
-        ({}, 4, False, [4]),  # participants take a core each
-        ({"shares": {"at_once": 2}}, 4, False, [4]),
+        ({"shares": {"at_once": 2}}, 4, False, [4]),  # participants take a core each
         ({"shares": {"at_once": 2}}, 4, True, [2]),
         ({}, 4, True, [1]),
         ({"campaign": CAMPAIGN["campaign"] | {"parallelism": [3, 1]}}, 4, False, [3, 1]),

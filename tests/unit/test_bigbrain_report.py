@@ -15,16 +15,14 @@ from neurotier.pages.bigbrain.tables import Tables, read_tables
 from neurotier.published.replay import read_published, write_tables
 from page_reader import read
 from published_logs import spark_log, write_checkout, write_log
+from report_data import ROWS
 from told import told
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
     """A row of ``bigbrain_runs.tsv``: 24 blocks of 1 MB, two at once, once."""
-    counts = {"parallelism": 2, "repetition": 1, "iterations": 2, "blocks": 24, "block_bytes": 24_000_000}
-    about = {"engine": engine, "tier": tier, "pairing": "streaming", "cache": "cold", "pinned": "none", "host": "here"}
-    sums = {"start_up_s": 1.0, "load_header_s": 0.25, "read_s": 2.0, "increment_s": 1.0, "write_s": 3.0}
-    valid = {"makespan_s": makespan_s, "valid": "valid", "sha256": "a" * 64}
-    return dict.fromkeys(columns("bigbrain_runs"), 0) | about | counts | sums | valid | cells
+    about = {"engine": engine, "tier": tier, "makespan_s": makespan_s, "sha256": "a" * 64}
+    return dict.fromkeys(columns("bigbrain_runs"), 0) | ROWS["bigbrain_runs"] | about | cells
 
 
 BROKEN = "invalid: it was interrupted and taken up again"
