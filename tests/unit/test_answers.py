@@ -75,9 +75,8 @@ def test_without_an_account_nothing_is_claimed() -> None:
     assert "were not credible" in texts([rows[0] | {"memory_stall_s": 0.0}])[1]
 
 
-@pytest.mark.parametrize("rows", [[], [spent("compute")], [without_account(spent("compute"))]])
-def test_no_time_at_all(rows: list[Row]) -> None:
-    assert texts(rows) == ["No time was measured"]
+def test_no_time_at_all() -> None:
+    assert texts([without_account(spent("compute"))]) == ["No time was measured"]
 
 
 def test_how_much_was_in_the_page_cache_is_said() -> None:
@@ -89,7 +88,6 @@ def test_how_much_was_in_the_page_cache_is_said() -> None:
             traffic += staged(source, "disk", f"sub-{number}")
         return [text.partition(" of the input data was in the page cache; ")[0] for text in texts(rows, traffic)[1:]]
 
-    assert said((1.0, 100), (1.0, 100)) == ["100 %"]
     assert said((1.0, 100), (None, 10**9)) == ["100 %"], "what is not known does not weigh"
     assert said((1.0, 100), (0.0, 300)) == ["25 %"]
     assert said((None, 100)) == []
