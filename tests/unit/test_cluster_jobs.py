@@ -124,11 +124,6 @@ def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
     assert shown(starts_in(RECORDED.splitlines()), columns) == STARTS
 
 
-def test_what_is_no_row_of_sacct_does_no_harm() -> None:
-    lines = ["", "8|COMPLETED", "slurm_load_jobs error: x|y", "8.0|" + "|" * 10, "|" * 11]
-    assert {(start["started_s"], start["cpus"]) for start in starts_in(lines)} <= {(None, None)}
-
-
 ATTEMPTS = """\
 '1' 'analyze_participants' '3' 1 'NODE_FAIL' 3 'A/sub-01 A/sub-02'
 '2' 'write_report' None 1 'CANCELLED' None None
@@ -166,7 +161,10 @@ def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Pl
         ("echo 'slurm_persist_conn_open: error: no' >&2; exit 1", "sacct ended with exit code 1: slurm_persist"),
         ("exec /bin/sleep 30", "sacct did not answer within"),
         ("exit 0", "sacct knows none of the jobs"),
-        ("printf '\\377\\376|||\\n8|x\\n'", "sacct knows none of the jobs"),
+        (
+            "printf '\\377\\376|||\\n8|x\\n\\n8.0|||||||||||\\n'",
+            "sacct knows none of the jobs",
+        ),  # a step without its job
     ],
 )
 def test_an_accounting_that_does_not_answer_is_a_reason(
