@@ -145,7 +145,6 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
     ("threads", "memory_mb", "at_once", "elsewhere", "share"),
     [
         (None, None, 1, False, (4, 8000)),
-        (2, 8000, 1, False, (2, 8000)),
         (16, 32000, 4, False, (4, 8000)),
         (8, 64000, 1, False, (8, 64000)),
         (4, 32500, 4, True, (1, 8000)),
