@@ -144,19 +144,33 @@ def checked(settings: Settings, places: Places, marks: dict[str, str] | None = N
     return {row["tier"]: row for row in rows}
 
 
-def test_tier_with_the_same_file_is_shared(tmp_path: Path) -> None:
-    own = tmp_path / "own"
+def test_tier_with_the_same_file_is_shared_and_one_that_is_only_read_is_not_written_to(tmp_path: Path) -> None:
+    """Where the folder is somebody else's on a node, a FIFO in the place of the mark waits for a reader: for ever."""
+    own, study = tmp_path / "own", tmp_path / "study"
     own.mkdir()
-    settings, places = configured(tmp_path, other=given(own), node=given(own, node=True))
+    study.mkdir()
+    before_ns = study.stat().st_mtime_ns
+    tiers = {"other": given(own), "node": given(own, node=True), "study": given(study, read_only=True)}
+    settings, places = configured(tmp_path, **tiers)
     marks = mark_tiers(settings, places)
     assert marks.keys() == {"disk", "other"}
     marks["other"] = "of another folder with the same path"
-    rows = checked(settings, places, marks)
-    assert {name: row["shared"] for name, row in rows.items()} == {"disk": True, "other": False, "node": False}
-    assert all(row["writable"] and row["problem"] is None for row in rows.values())
+
+    def shared() -> dict[str, bool | None]:
+        rows = checked(settings, places, marks)
+        assert {name for name, row in rows.items() if row["writable"]} == {"disk", "other", "node"}
+        assert all(row["there"] and row["problem"] is None for row in rows.values())
+        return {name: row["shared"] for name, row in rows.items()}
+
+    seen = {"disk": True, "other": False, "node": False, "study": None}
+    assert shared() == seen
+    (mark,) = set(tmp_path.rglob("mark")) - set(own.rglob("mark"))
+    mark.unlink()
+    os.mkfifo(mark)
+    assert shared() == seen | {"disk": False}
     remove_marks(settings, places)
-    assert list(tmp_path.iterdir()) == [own]
-    assert list(own.iterdir()) == []
+    assert sorted(tmp_path.rglob("*")) == [own, study]
+    assert study.stat().st_mtime_ns == before_ns
     assert checked(settings, places)["disk"]["shared"] is None  # on one machine
 
 
@@ -191,25 +205,3 @@ def test_what_cannot_be_used_says_why(tmp_path: Path, mount_tmpfs: Callable[...,
         used = settings_at(tmp_path, **sections)
         (line,) = problems(list(checked(used, places).values()))
         assert "/nowhere" in line
-
-
-def test_a_tier_that_is_only_read_is_not_written_to(tmp_path: Path) -> None:
-    study = tmp_path / "study"
-    study.mkdir()
-    settings, places = configured(tmp_path, study=given(study, read_only=True))
-    before_ns = study.stat().st_mtime_ns
-    row = checked(settings, places, mark_tiers(settings, places))["study"]
-    assert (row["there"], row["writable"], row["shared"], row["problem"]) == (True, False, None, None)
-    assert study.stat().st_mtime_ns == before_ns
-
-
-def test_a_fifo_in_the_place_of_the_mark_blocks_nobody(tmp_path: Path) -> None:
-    """On a node the folder may be somebody else's, who waits there for a reader."""
-    settings, places = configured(tmp_path)
-    marks = mark_tiers(settings, places)
-    (mark,) = tmp_path.rglob("mark")
-    mark.unlink()
-    os.mkfifo(mark)
-    assert checked(settings, places, marks)["disk"]["shared"] is False
-    remove_marks(settings, places)
-    assert not mark.exists()
