@@ -40,7 +40,7 @@ def test_sigkill_of_the_meter_takes_the_phase_with_it() -> None:
     script = (
         "from neurotier.core.processes import start_process\n"
         "from neurotier.meter.function import measure_function\n"
-        "measure_function(lambda: start_process(['sleep', '100']).wait())"
+        "measure_function(lambda: start_process(['sleep', '1000']).wait())"
     )
     process = python(script)
     tree = tree_of(process, 2)
@@ -141,8 +141,8 @@ except Interrupted as stop: sys.exit(128 + stop.signal_number)
 @pytest.mark.parametrize(
     ("command", "below"),
     [
-        ("setsid sleep 100 & sleep 101 & echo ready; wait", 3),
-        ("sleep 100 & echo ready", 1),  # the grace time of left-over processes is no time in which a signal is lost
+        ("setsid sleep 1000 & sleep 1001 & echo ready; wait", 3),
+        ("sleep 1000 & echo ready", 1),  # the grace time of left-over processes is no time in which a signal is lost
     ],
 )
 def test_a_signal_ends_the_whole_tree_of_a_call_or_a_command(command: str, below: int) -> None:
@@ -225,7 +225,7 @@ def test_what_was_ignored_stays_ignored() -> None:
 
 def test_no_orphan_stays(tmp_path: Path) -> None:
     """A daemon that outlives the command is given the grace time, then ended; its cost is in the record."""
-    daemon = "setsid sh -c 'echo $$ > daemon; sleep 100' > /dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done"
+    daemon = "setsid sh -c 'echo $$ > daemon; sleep 1000' > /dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done"
     said = recorded(tmp_path, "--grace", "0.3", "sh", "-c", daemon)
     assert told(said, "left_behind account") == "1 -", "seconds after the phase are none of its wall time"
     assert not psutil.pid_exists(int((tmp_path / "daemon").read_text()))

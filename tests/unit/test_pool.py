@@ -72,7 +72,7 @@ def test_a_pool_that_is_ended_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, whole_group: bool, beside: int
 ) -> None:
     """A scheduler tells one process; a terminal tells them all at the same time. Some may wait for their turn."""
-    results = sleeping(tmp_path, 100, "01", "02", "03", shares={"staging_beside": beside})
+    results = sleeping(tmp_path, 1000, "01", "02", "03", shares={"staging_beside": beside})
     work, computing = places_of(results).work, 1 if beside else 2
     pool = job(results, threads=computing)
     tools = sleepers(pool, computing)
@@ -90,11 +90,11 @@ def test_a_pool_that_is_ended_leaves_nothing_behind(
 
 @pytest.mark.parametrize("parent", [False, True])
 def test_children_end_with_the_pool_and_the_pool_with_its_parent(tmp_path: Path, parent: bool) -> None:
-    results = sleeping(tmp_path, 100, "01", "02")
+    results = sleeping(tmp_path, 1000, "01", "02")
     pool = job(results, before=["sh", "-c", '"$@" & wait', "sh"] if parent else [])
     family = [*sleepers(pool, 2), *psutil.Process(pool.pid).children(recursive=True)]
     pool.kill()
-    pool.communicate()
+    pool.wait()  # not for the end of its output, which who is left would hold open
     _, left = psutil.wait_procs(family, timeout=PATIENCE_S)
     assert not left, left
 

@@ -17,13 +17,13 @@ from neurotier.core.processes import start_process
 from neurotier.run.stops import unwinding
 os.register_at_fork(before=functools.partial(os.kill, os.getpid(), signal.SIGTERM))
 with unwinding():
-    start_process(["sleep", "100"]).wait()
+    start_process(["sleep", "1000"]).wait()
 """
 
 
 def start(run: str, *command: str) -> subprocess.Popen[bytes]:
     """A process of a run."""
-    return subprocess.Popen(command or ("sleep", "100"), env={**os.environ, RUN: run})
+    return subprocess.Popen(command or ("sleep", "1000"), env={**os.environ, RUN: run})
 
 
 def test_those_of_the_runs_are_found_and_no_others() -> None:

@@ -38,7 +38,7 @@ from neurotier.meter.measure import measure_child
 from neurotier.run.stops import unwinding
 with unwinding():
     try:
-        measure_child(lambda: print("begun", flush=True) or time.sleep(100) or 0, 1.0)
+        measure_child(lambda: print("begun", flush=True) or time.sleep(1000) or 0, 1.0)
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
         print("cleared up", flush=True)
