@@ -299,10 +299,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued], log: Path | None) -> None:
         """Keep other jobs off the node of a failed one, if the node was at fault: by that job's own account, or because
-        Slurm could not even write the job's log there; such a node is always free, and would draw all jobs."""
+        there is none, and no log of Slurm's either; such a node is always free, and would draw all jobs."""
         note = last_note(self.places, number) if self.places else {}
         node, why = note.get("node"), note.get("fault_of_node")
-        if log and jobs[number].state == "FAILED" and not log.exists():
+        if not note and log and jobs[number].state == "FAILED" and not log.exists():
             node, why = jobs[number].nodes, f"{log} could not be written there"
         if not why or node in self._failed_nodes:
             return
