@@ -134,10 +134,10 @@ def test_what_others_took_is_that_of_the_rehearsal_the_run_or_its_readings(tmp_p
     write_json(facts, {"cpus": 2})
     readings.parent.mkdir(parents=True, exist_ok=True)
     # others took 3 of the 12 s of two processors between 100 and 106 s, and all of them after that
-    readings.write_text("100 0 0 0 0\n106 9 6 0 0\n200 197 6 0 0\n")
+    readings.write_text("100 0 0 0 0 0\n106 0 9 6 0 0\n200 0 197 6 0 0\n")
     assert found.others_share({"shared": None}) == pytest.approx(3 / 12)
     assert situation(tmp_path, *late, **ELSEWHERE).others_share({}) is None
-    readings.write_text("103 0 0 0 0\n")
+    readings.write_text("103 0 0 0 0 0\n")
     assert found.others_share({}) is None, "not watched from its start to its end"
 
 

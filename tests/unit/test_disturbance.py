@@ -39,7 +39,7 @@ def test_25_processes_on_fewer_processors_are_the_trees_own() -> None:
     assert tree_s <= busy_s * 1.1  # the machine has counted them, too
 
 
-STEADY = [Reading(float(at), 2.0 * at, 1.5 * at, 0.0, 0.0) for at in range(21)]
+STEADY = [Reading(float(at), 0.0, 2.0 * at, 1.5 * at, 0.0, 0.0) for at in range(21)]
 """Two processors that are busy all the time, a quarter of it for others."""
 
 
@@ -86,7 +86,7 @@ def test_what_is_not_known_is_empty_and_says_why(
 
 def test_lines_that_were_cut_short_are_left_out(tmp_path: Path) -> None:
     file = tmp_path / "r1.processors"
-    whole = "1.0 2.0 3.0 4.0 5.0\n"
-    file.write_text(f"{whole}2.0 3.0\n2.0 3.0 4.0 x 5\n\0\0\0\n{whole}1.0 2.0 3.0 4.0 5.0 6.0\n3.0 4")
-    assert read_readings(file) == [Reading(1.0, 2.0, 3.0, 4.0, 5.0)] * 2
+    whole = "1.0 2.0 3.0 4.0 5.0 6.0\n"
+    file.write_text(f"{whole}2.0 3.0\n2.0 3.0 4.0 x 5 6\n\0\0\0\n{whole}1.0 2.0 3.0 4.0 5.0 6.0 7.0\n3.0 4")
+    assert read_readings(file) == [Reading(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)] * 2
     assert read_readings(tmp_path / "none") == []

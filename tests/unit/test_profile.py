@@ -117,6 +117,14 @@ def test_validity(
     assert "participants were suspended and resumed during the run" in run["valid"]
 
 
+@pytest.mark.parametrize(("set_by_s", "valid"), [(0.5, "valid"), (-3600, "invalid: the machine's clock was set ")])
+def test_a_clock_that_is_set_spoils_the_times_of_a_run(places: Places, set_by_s: float, valid: str) -> None:
+    note(places, "r1", ended_s=1)
+    places.readings("r1").write_text(f"100 50 0 0 0 0\n{110 + set_by_s} {50 + set_by_s} 0 0 0 0\n")
+    (run,) = run_rows(places, profile_rows(record("sub-1", 100.0)), [], 1)
+    assert run["valid"].startswith(valid)
+
+
 def test_a_run_in_which_everyone_failed_has_a_row(places: Places) -> None:
     note(places, "r1", ended_s=1)
     (run,) = run_rows(places, [], [{"run": "r1"}], 1)
@@ -130,7 +138,7 @@ def test_a_run_beside_others_is_disturbed_as_far_as_they_may(places: Places) -> 
     rows = rows_of(records.values())
     readings = places.readings("r1")
     readings.parent.mkdir(parents=True)
-    readings.write_text("99 50 10 5 0\n107 62.96 18 5 0\n")
+    readings.write_text("99 0 50 10 5 0\n107 0 62.96 18 5 0\n")
     for most, validity in ((0.1, "invalid: disturbed: others took 31 % of the CPU time"), (0.35, "valid")):
         settings = {**FACTS["settings"], "validity": {"others_cpu_share": most}}
         note(places, "r1", ended_s=1, host="h", cpus=2, settings=settings)

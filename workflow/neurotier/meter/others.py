@@ -30,6 +30,8 @@ class Reading(NamedTuple):
     ----------
     time_s
         The moment, s since 1970.
+    booted_s
+        When the machine started, s since 1970, as told by its clock now: another moment once that has been set.
     busy_s
         Time that the processors were busy, or stolen.
     tree_s
@@ -41,6 +43,7 @@ class Reading(NamedTuple):
     """
 
     time_s: float
+    booted_s: float
     busy_s: float
     tree_s: float
     kernel_s: float
@@ -64,7 +67,9 @@ def read_processors(root: int) -> Reading:
     kernel_s = sum(used_s(pid, 2) for pid in children(KTHREADD)) if whole and is_kernel() else 0.0
     with open("/proc/stat", "rb") as file:
         busy_s = busy_ticks(file, allowed) / TICKS_PER_S
-    return Reading(time.time(), busy_s, tree_s, kernel_s, 2 * len(family) / TICKS_PER_S)
+    now_s = time.time()
+    booted_s = now_s - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return Reading(now_s, booted_s, busy_s, tree_s, kernel_s, 2 * len(family) / TICKS_PER_S)
 
 
 def used_s(pid: int, times: int) -> float:
@@ -119,7 +124,7 @@ def others_share(readings: Sequence[Reading], start_s: float, end_s: float, proc
     --------
     Two processors are busy for 10 s, of which the tree used 15 s:
 
-    >>> readings = [Reading(0.0, 100.0, 3.0, 0.0, 0.0), Reading(10.0, 120.0, 18.0, 0.0, 0.0)]
+    >>> readings = [Reading(0.0, 0.0, 100.0, 3.0, 0.0, 0.0), Reading(10.0, 0.0, 120.0, 18.0, 0.0, 0.0)]
     >>> others_share(readings, 0.0, 10.0, 2), others_share(readings, 2.0, 6.0, 2)
     (0.25, 0.25)
     >>> others_share(readings, 2.0, 3.0, 2), others_share(readings, 2.0, 11.0, 2)

@@ -23,6 +23,9 @@ DISTURBED = "disturbed"
 """How the reason begins that makes a run invalid if others took too much."""
 
 INTERVAL_S = 1.0
+SET_S = 1.0
+"""A clock that is a second off has been set; keeping it in step changes how fast all clocks run, by less."""
+
 COST_FACTOR = 200
 """The pause is at least this many times as long as a reading takes: 0.5 % of a core at most."""
 
@@ -65,6 +68,12 @@ def read_readings(file: Path) -> list[Reading]:
             with suppress(ValueError, TypeError):
                 readings.append(Reading(*map(float, line.split())))
     return sorted(readings)
+
+
+def clock_was_set(readings: Sequence[Reading]) -> bool:
+    """Whether the machine's clock was set between some readings: spans over several processes are then wrong."""
+    booted_s = [reading.booted_s for reading in readings]
+    return bool(readings) and max(booted_s) - min(booted_s) > SET_S
 
 
 def others(facts: Record, rows: Sequence[Row], span: tuple[float, float] | None, readings: Sequence[Reading]) -> Row:

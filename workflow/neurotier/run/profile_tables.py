@@ -26,7 +26,7 @@ from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
 from neurotier.run.cluster_jobs import all_job_rows, note_jobs, read_jobs
 from neurotier.run.compared import INVALID, VALID, some_only, valid_unless
-from neurotier.run.disturbance import DISTURBED, note_reading, others, read_readings
+from neurotier.run.disturbance import DISTURBED, clock_was_set, note_reading, others, read_readings
 from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
 from neurotier.run.journal import entries
 from neurotier.run.needs import Needs, needs_of
@@ -180,9 +180,10 @@ def run_row(
         return None
     spans = job_spans(rows)
     span = extent(spans)
-    taken = others(facts, rows, span, read_readings(places.readings(run)))
+    readings = read_readings(places.readings(run))
+    taken = others(facts, rows, span, readings)
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
-    facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
+    facts |= {"paused": STOPPED in {row["account_reason"] for row in rows}, "clock_set": clock_was_set(readings)}
     needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
     needed_by.room = facts["limits"]  # the room at that time: the work tier may be gone
     needs = needs_of(needed_by, {row["participant"] for row in rows})
@@ -275,6 +276,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
         some_only(done, everyone): done + failed + not_run < everyone,
         "participants were suspended and resumed during the run": facts.get("paused"),
+        "the machine's clock was set during the run": facts.get("clock_set"),
         "the machine swapped": facts.get("swap_out_bytes", 0) > 0,
         f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time": taken
         and taken > facts["settings"]["validity"]["others_cpu_share"],
