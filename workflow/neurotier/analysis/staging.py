@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
@@ -30,6 +31,8 @@ from neurotier.meter.folders import Removal, held_in
 
 MARGIN_BYTES = 1_000_000
 """Free space below which a tier counts as full."""
+
+QUOTA = os.strerror(errno.EDQUOT)
 
 MARGIN_FILES = 16
 """Free inodes below which a tier counts as full."""
@@ -214,7 +217,8 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         has_room = tier.free_bytes() > MARGIN_BYTES and tier.free_files() > MARGIN_FILES
         if has_room and not says_full(error.what):
             raise
-        raise full(tier, needed_bytes, needed_files, "became full") from None
+        quota = f" ({QUOTA})" if QUOTA in error.what else ""
+        raise full(tier, needed_bytes, needed_files, f"became full{quota}") from None
     except NeurotierError:
         raise
     except OSError as error:
@@ -231,10 +235,12 @@ def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) ->
     if math.isfinite(free_files):
         free += f" and inodes for {free_files:,} files"
         state = "is out of inodes" if free_files <= MARGIN_FILES else state
+    if QUOTA in state:
+        free = f"no more for you of the {free}"
     if needed_files is not None:
         needed += f" and {needed_files:,} files"
     return TierError(
-        f"tier {tier.name!r} {state}: {free} left at {tier.path}, {needed} needed by this participant",
+        f"tier {tier.name!r} {state}: {free} left at {tier.path}, {needed} needed",
         fix="free some space or wait for other runs there, start fewer participants at once, or choose another tier",
     )
 
