@@ -143,6 +143,7 @@ def test_what_happens_is_said_in_a_line(
         ("small/deep/er/done", "true", "small/deep/er"),  # the folder of an output
         ("done", "rmdir small/logs; : > small/filler; false", "small/logs"),  # the log of a failed rule
         ("done", "touch done", ".snakemake/metadata"),  # its own notes
+        ("done", "", ".snakemake/scripts"),  # its copy of a script
     ],
 )
 def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
@@ -150,19 +151,22 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
 ) -> None:
     own = full.startswith(".")
     mount_tmpfs(tmp_path / (full if own else "small"), f"nr_inodes={1 if own else 2}")  # its own, and one more
-    rule = f"rule one:\n  output: {output!r}\n  log: 'small/logs/one.log'\n  shell: {command!r}\n"
+    rule = f"rule one:\n  output: {output!r}\n  log: 'small/logs/one.log'\n"
+    rule += f"  shell: {command!r}\n" if command else "  script: 'one.sh'\n"
+    (tmp_path / "one.sh").touch()
     said = said_by(tmp_path, 1, rule, "--logger", "neurotier")
-    assert not {"Error", "permissions"} & {*re.findall(r"\w+", said)}, said
+    assert not {"Error", "RuleException", "permissions"} & {*re.findall(r"\w+", said)}, said
     line = "(XDG_CACHE_HOME moves .cache), and start the same command again"
     assert ": No space left on device; make room " in said
     assert [found for found in said.splitlines() if found.endswith(line)], said
     assert full in said
 
 
-def test_a_home_that_cannot_be_written_is_a_line(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
-    home = mount_tmpfs(tmp_path / "home", "ro")
+@pytest.mark.parametrize("why", ["Read-only file system", "Not a directory"])
+def test_a_home_that_cannot_be_written_is_a_line(tmp_path: Path, mount_tmpfs: Callable[..., Path], why: str) -> None:
+    home = mount_tmpfs(tmp_path / "home", "ro") if why.startswith("Read") else tmp_path / "Snakefile"
     said = said_by(tmp_path, 1, "", "--logger", "neurotier", HOME=str(home))
-    assert f"neurotier: {home}/.cache: Read-only file system; make room or allow access there (XDG_" in said
+    assert f"neurotier: {home}/.cache: {why}; make room or allow access there (XDG_" in said
 
 
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:

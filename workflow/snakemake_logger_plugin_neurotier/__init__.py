@@ -29,9 +29,11 @@ SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At lea
 BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
 """Snakemake's traces for these end before it has read anything of ours."""
 
-UNWRITABLE = "|".join(map(str, (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)))
+UNWRITABLE = "|".join(map(str, (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)))
 
-NO_ROOM = re.compile(rf"(?:Error: |\()\[Errno (?:{UNWRITABLE})\] ([^:\n]*)(?:: '(.*)')?(?:$|\)\. Please ensure)")
+NO_ROOM = re.compile(
+    rf"(?:Error: |\(|line \d+:\n)\[Errno (?:{UNWRITABLE})\] ([^:\n]*)(?:: '(.*)')?(?:$|\n  File|\)\. Please ensure)"
+)
 """The last line of what Snakemake shows, a trace even, where it cannot write a folder or a log of a rule, what it keeps
 in the home folder, or its notes, of which it would have the permissions looked at."""
 
