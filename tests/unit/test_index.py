@@ -67,6 +67,13 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     }
 
 
+def test_a_folder_that_is_not_entered_is_skipped_once(dataset: Path) -> None:
+    (dataset / "sub-05").symlink_to("sub-01")
+    assert {item: why for item, why in index(dataset).skipped.items() if "sub-05" in item} == {
+        "'sub-05'": "is a link to a folder that is listed already"
+    }
+
+
 def test_labels_that_are_too_long_or_differ_in_case_alone_are_skipped(tmp_path: Path) -> None:
     """For files of its name; and on some tiers the results of one would replace those of the other."""
     long = 230 * "a"

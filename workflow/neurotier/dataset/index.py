@@ -126,7 +126,8 @@ def index_dataset(
         images += found
         everyone |= with_images | members.keys()
         without = sorted(members.keys() - with_images - dataset.unreachable.keys())
-        skipped |= refused | {name: members[name] for name in without if is_participant(label_of(name))}
+        unexplained = [name for name in without if is_participant(label_of(name)) and repr(name) not in refused]
+        skipped |= refused | {name: members[name] for name in unexplained}
     twins = dict[str, str]()  # BIDS forbids names that differ only in case: on some tiers they are the same
     for name in sorted({image.participant for image in images}):
         if (first := twins.setdefault(name.lower(), name)) != name:
