@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import missing
 from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git, sleeping
 
 
@@ -149,3 +150,14 @@ def test_python_for_an_old_c_library_is_enough(project: Project) -> None:
     environment = project.environment() | {"PYTHONPATH": str(project.folder)}
     done = subprocess.run(command, cwd=project.folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_user_without_a_name_needs_none(tmp_path: Path) -> None:
+    """As in a container that somebody starts with a number of theirs."""
+    nameless = ["unshare", "--user", "--map-user=54321", "env", "--unset=USER", "--unset=LOGNAME", "HOME=/nonexistent"]
+    nameless.append(f"XDG_CACHE_HOME={tmp_path}")
+    if subprocess.run([*nameless, "true"], capture_output=True).returncode:
+        missing("user namespaces are not allowed here")
+    project = Project.at(tmp_path / "project", lambda: nameless)
+    project.heads("01")
+    project.succeeds("participants", *project.configure(tool="bet"))

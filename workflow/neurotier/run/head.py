@@ -45,7 +45,7 @@ from neurotier.core.files import (
 )
 from neurotier.core.installed import ROOT, search_path
 from neurotier.core.places import Places
-from neurotier.core.private import refuse_planted, remove_leftovers
+from neurotier.core.private import refuse_planted, remove_leftovers, user_name
 from neurotier.core.processes import CAMPAIGN, RUN, THREADS, current_run, end, processes_of, use_threads
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
@@ -135,6 +135,7 @@ def make_importable() -> None:
         "PYTHONPATH": search_path(),
         "PYTHONUTF8": "1",
         "PYTHONOPTIMIZE": "",  # DataLad fails without assertions
+        "LOGNAME": os.environ.get("LOGNAME") or user_name(),  # Snakemake fails for a user without a name
     }
     if not {*THREADS} & os.environ.keys():  # a user's choice applies in the user's own rules
         use_threads(1)
