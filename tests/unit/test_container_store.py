@@ -204,6 +204,25 @@ def test_an_unpacked_image_that_was_altered_is_placed_again_by_the_next_run(
     assert (placed / "opt/link").read_text() == "mine"
 
 
+def test_an_image_of_which_a_tier_cannot_hold_all_is_not_used(engine: Engine, tmp_path: Path) -> None:
+    """Such as one without links; here paths become too long, on which unsquashfs goes on just the same."""
+    root = tiny_root(tmp_path)
+    folder = root / "opt" / "/".join(["d" * 200] * ((4000 - len(str(root))) // 201))
+    folder.mkdir(parents=True)
+    (folder / "file").touch()
+    far = tmp_path / ("d" * 200)
+    far.mkdir()
+    with pytest.raises(TierError, match=r"cannot hold the unpacked image tiny: failed to .*File name too long"):
+        store_in(far, engine, "sandbox").obtain(str(make_tiny(engine, tmp_path)), "tool.bet.image")
+    assert not list(far.rglob("*.sandbox"))
+
+
+def test_why_the_engine_finds_no_file_system_is_said(made: Store, tmp_path: Path) -> None:
+    (tmp_path / "none.sif").write_bytes(bytes(100_000))
+    with pytest.raises(ContainerError, match=r"none\.sif: its file system cannot be found: "):
+        made.unpack(tmp_path / "none.sif", tmp_path / "none")
+
+
 def test_a_run_verifies_an_image_once_for_all_its_jobs(made: Store, own_image: Path, tmp_path: Path) -> None:
     """Jobs that come later read nothing of it, by the access times of a file in it; a damaged marker says nothing."""
     image = made.obtain(str(own_image), "tool.bet.image")

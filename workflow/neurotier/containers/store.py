@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from neurotier.containers.engine import run_logged
+from neurotier.containers.engine import explain, run_logged
 from neurotier.containers.reference import (
     BASE,
     Reference,
@@ -395,7 +395,9 @@ class Store(Shelf):
 
     def unpack(self, source: Path, target: Path) -> None:
         """Unpack an image's file system, without the engine, which fails where it cannot change the owner of files."""
-        listed = run_logged([self.engine, "sif", "list", str(source)], self.log)[1]
+        code, listed = run_logged([self.engine, "sif", "list", str(source)], self.log)
+        if code:
+            raise explain(listed, str(source), problem="its file system cannot be found")
         partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
         if not partition:
             raise ContainerError("holds no file system that could be unpacked", str(source), AGAIN)
@@ -405,7 +407,10 @@ class Store(Shelf):
         code, said = run_logged([*command, str(source)], self.log)
         if says_full(said):
             raise TierError(f"has no room for the unpacked image {source.stem}", str(self.images))
-        if code not in (0, ATTRIBUTES_LACKING):
+        if lacking := UNMADE.search(said):
+            fix = "place images on another tier"
+            raise TierError(f"cannot hold the unpacked image {source.stem}: {lacking[0]}", str(self.images), fix)
+        if code not in (0, NOT_ALL):
             raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", str(source), AGAIN)
 
 
@@ -423,8 +428,12 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
 
 AGAIN = "start with --forcerun obtain_image"
 
-ATTRIBUTES_LACKING = 2
-"""Exit code of unsquashfs if all files were written, but an attribute could not be set."""
+NOT_ALL = 2
+"""Exit code of unsquashfs after errors that did not stop it: of attributes and devices, which may be lacking, and of
+others (:data:`UNMADE`)."""
+
+UNMADE = re.compile(r"failed to (create (file|(sym|hard)link)|make directory|(read|write\b)\S* (file|sparse)).*")
+"""What unsquashfs says of a file, folder or link that it has not made, or not whole."""
 
 
 def can_unpack() -> bool:
