@@ -233,7 +233,7 @@ def test_a_tier_without_symbolic_links_holds_no_clone(tmp_path: Path, demo_sourc
     """There git-annex changes the commits, which nobody else would know."""
     git(tmp_path, "clone", "--quiet", str(demo_source / "SiteA"), "site")
     git(tmp_path / "site", "config", "annex.crippledfilesystem", "true")
-    assert refused(tmp_path / "site").startswith("its tier has no symbolic links")
+    assert refused(tmp_path / "site").startswith("its tier has no symbolic links or permissions, ")
 
 
 def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:

@@ -358,7 +358,9 @@ def refused(clone: Path) -> str:
     if (clone / ".datalad/providers").exists() and ask_git(clone, "config", "--get-regexp", key, "^datalad"):
         return "its .datalad/providers could have DataLad send your passwords to addresses that it names"
     if ask_git(clone, "config", "--type=bool", "annex.crippledfilesystem") == "true\n":  # its commits would be others
-        return "its tier has no symbolic links, which a DataLad dataset needs: place the dataset on another"
+        return (
+            "its tier has no symbolic links or permissions, which a DataLad dataset needs: place the dataset on another"
+        )
     return ""
 
 
