@@ -217,6 +217,14 @@ def test_an_image_of_which_a_tier_cannot_hold_all_is_not_used(engine: Engine, tm
     assert not list(far.rglob("*.sandbox"))
 
 
+def test_a_damaged_image_is_to_be_obtained_again(made: Store, own_image: Path, tmp_path: Path) -> None:
+    content = bytearray(own_image.read_bytes())
+    content[300_000:360_000] = bytes(60_000)
+    (tmp_path / "damaged.sif").write_bytes(content)
+    with pytest.raises(ContainerError, match=r"cannot be unpacked .*; start with --forcerun obtain_image"):
+        made.unpack(tmp_path / "damaged.sif", tmp_path / "unpacked")
+
+
 def test_why_the_engine_finds_no_file_system_is_said(made: Store, tmp_path: Path) -> None:
     (tmp_path / "none.sif").write_bytes(bytes(100_000))
     with pytest.raises(ContainerError, match=r"none\.sif: its file system cannot be found: "):

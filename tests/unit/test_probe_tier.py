@@ -20,6 +20,7 @@ from neurotier.core.tiers import Tier
 from neurotier.model.this_machine import figures_of
 from neurotier.pages import probe
 from neurotier.pages.kit.page import Data
+from neurotier.storage.calls import run_call
 from neurotier.storage.fio import MIB, Access, FioJob, find_access, run_fio
 from neurotier.storage.probe.plan import Effort, ProbePlan
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
@@ -73,6 +74,9 @@ def test_fio_that_was_suspended_has_measured_nothing(tmp_path: Path) -> None:
     job = FioJob("w", "write", 4096, MIB, runtime_s=2, repeat=True, options={"rate": "100k"})
     with pytest.raises(ToolError, match="fio was suspended and resumed, so that its times mean nothing"):
         run_fio(job, tmp_path, 60)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGCONT)).start()  # to one that fails, its own error matters
+    ended = run_call(["sh", "-c", "sleep 1; echo why >&2; exit 3"], tmp_path, 60, "here")
+    assert (ended.returncode, ended.stderr) == (3, "why\n")
 
 
 @pytest.mark.parametrize(("victim", "what"), [(0, "it was killed by signal 9"), (1, "a stream was killed by signal 9")])

@@ -169,6 +169,12 @@ def test_a_home_that_cannot_be_written_is_a_line(tmp_path: Path, mount_tmpfs: Ca
     assert f"neurotier: {home}/.cache: {why}; make room or allow access there (XDG_" in said
 
 
+def test_a_file_that_a_user_s_own_lines_cannot_open_is_said_with_the_line(tmp_path: Path) -> None:
+    said = said_by(tmp_path, 1, "open('Snakefile/table.tsv')\n", "--logger", "neurotier")
+    assert "line 1:" in said
+    assert "make room" not in said
+
+
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:
     said = said_by(tmp_path, 0, "rule one:\n  output: 'done'\n", "--logger", "neurotier", "--unlock")
     assert said.count("Unlocked working directory.") == 1

@@ -61,7 +61,10 @@ def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
 
 
 def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) -> None:
-    """The same campaign does nothing; a further repetition does that alone, also if Snakemake looks at times alone."""
+    """The same campaign does nothing; a further repetition does that alone, also if Snakemake looks at times alone.
+
+    A plan that is damaged would be made again.
+    """
     before = {file: file.stat().st_mtime_ns for file in campaign.conditions()}
     for looks in (["--dry-run"], []):
         ended = campaign.snakemake(*configure(campaign, demo_source, {}), *looks)
@@ -72,6 +75,8 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
     ended.says("1 of 2 runs are there, 1 to do")
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
     assert len(campaign.conditions()) == 3
+    (campaign.results / "campaign" / "plan.tsv").write_bytes(b"\xff\n")
+    campaign.succeeds("--dry-run", *more).says("plan.tsv is not as it was written; it would be made again")
 
 
 @pytest.mark.nightly

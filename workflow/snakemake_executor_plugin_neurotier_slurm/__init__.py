@@ -64,7 +64,7 @@ TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
 if [ ! -w "$HOME" ] && own="$(mktemp -d)"; then
-    export XDG_CACHE_HOME="$own" MPLCONFIGDIR="$own"
+    export XDG_CACHE_HOME="${{XDG_CACHE_HOME:-$own}}" MPLCONFIGDIR="${{MPLCONFIGDIR:-$own}}"
     set -- --runtime-source-cache-path "$own"
 fi
 {command} "$@" &
@@ -264,8 +264,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             if job is not None and job.state not in slurm.OVER:
                 if job.state == "PENDING" and job.reason not in slurm.USUAL:
                     # The first attempt was let in: what is left to do must not keep the run from its end for ever.
-                    ended = info.job.attempt > 1 and TOO_MUCH.search(job.reason) and slurm.answer("scancel", number)
-                    given_up = ", and is given up: it is tried again with more, which is too much" if ended else ""
+                    is_too_much = info.job.attempt > 1 and TOO_MUCH.search(job.reason)
+                    ended = is_too_much and not slurm.answer("scancel", *self.clusters(), number)[1]
+                    given_up = ", and is given up: this attempt asks for more than it may have" if ended else ""
                     self.say(f"job {number} of rule {info.job.name} waits: {job.reason}{given_up}")
                 yield info
                 continue
@@ -304,7 +305,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         node, why = note.get("node"), note.get("fault_of_node")
         if not note and log and jobs[number].state == "FAILED" and not log.exists():
             node, why = jobs[number].nodes, f"{log} could not be written there"
-        if not why or node in self._failed_nodes:
+        if not (why and node) or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)
         self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given: {why}")

@@ -32,7 +32,8 @@ BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errn
 UNWRITABLE = "|".join(map(str, (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)))
 
 NO_ROOM = re.compile(
-    rf"(?:Error: |\(|line \d+:\n)\[Errno (?:{UNWRITABLE})\] ([^:\n]*)(?:: '(.*)')?(?:$|\n  File|\)\. Please ensure)"
+    rf"(?:Error: |\(|line \d+:\n(?=.*\.snakemake/))\[Errno (?:{UNWRITABLE})\] ([^:\n]*)(?:: '(.*)')?"
+    r"(?:$|\n  File|\)\. Please ensure)"
 )
 """The last line of what Snakemake shows, a trace even, where it cannot write a folder or a log of a rule, what it keeps
 in the home folder, or its notes, of which it would have the permissions looked at."""

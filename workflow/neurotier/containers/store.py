@@ -410,7 +410,7 @@ class Store(Shelf):
         if lacking := UNMADE.search(said):
             fix = "place images on another tier"
             raise TierError(f"cannot hold the unpacked image {source.stem}: {lacking[0]}", str(self.images), fix)
-        if code not in (0, NOT_ALL):
+        if code not in (0, NOT_ALL) or "failed to read" in said:
             raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", str(source), AGAIN)
 
 
@@ -432,7 +432,7 @@ NOT_ALL = 2
 """Exit code of unsquashfs after errors that did not stop it: of attributes and devices, which may be lacking, and of
 others (:data:`UNMADE`)."""
 
-UNMADE = re.compile(r"failed to (create (file|(sym|hard)link)|make directory|(read|write\b)\S* (file|sparse)).*")
+UNMADE = re.compile(r"failed to (create (file|(sym|hard)link)|make directory|write (file|sparse)).*")
 """What unsquashfs says of a file, folder or link that it has not made, or not whole."""
 
 

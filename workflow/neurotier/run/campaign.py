@@ -43,6 +43,7 @@ from neurotier.core.errors import (
     NeurotierError,
     RunError,
     SettingsError,
+    StateError,
     TierError,
     ToolError,
     may_pass,
@@ -195,7 +196,10 @@ def is_planned(base: Facts, settings: Settings, places: Places, elsewhere: bool)
     with suppress(OSError, InputError):
         index = (places.index / "images.sha256").read_text()
         runs = {folder_of(run) for run in planned_runs(base, settings, places, index, elsewhere)}
-        return runs == {row["folder"] for row in read_table(places.campaign / "plan.tsv", "plan")}
+        try:
+            return runs == {row["folder"] for row in read_table(places.campaign / "plan.tsv", "plan")}
+        except StateError:  # it is damaged
+            return False
     return True
 
 

@@ -61,7 +61,7 @@ def run_call(
     ToolError
         If it cannot be started, does not end in time, or was suspended meanwhile: its times are not those of a tier.
     """
-    with open(memory_file(), "wb") as output, open(memory_file(), "wb") as errors, unsuspended(command[0], where):
+    with open(memory_file(), "wb") as output, open(memory_file(), "wb") as errors, resumptions() as resumed:
         deadline_s = time.monotonic() + timeout_s
         with started(command, folder, where, **given, stdout=output, stderr=errors) as process:
             while process.poll() is None and not (lost and lost in printed(errors)):
@@ -70,20 +70,21 @@ def run_call(
                     raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(min(LOOK_S, left_s))
+        if resumed and not process.returncode:
+            name = Path(command[0]).name
+            raise ToolError(f"{name} was suspended and resumed, so that its times mean nothing", where)
         return subprocess.CompletedProcess(command, process.returncode, printed(output), printed(errors))
 
 
 @contextmanager
-def unsuspended(program: str, where: str) -> Iterator[None]:
-    """Raise :class:`ToolError` afterwards if this process, and so most likely the program, was suspended meanwhile."""
+def resumptions() -> Iterator[list[int]]:
+    """A signal for each time that this process, and so most likely its program, has been resumed since."""
     resumed: list[int] = []
     before = signal.signal(signal.SIGCONT, lambda number, _: resumed.append(number))
     try:
-        yield
+        yield resumed
     finally:
         signal.signal(signal.SIGCONT, before)
-    if resumed:
-        raise ToolError(f"{Path(program).name} was suspended and resumed, so that its times mean nothing", where)
 
 
 def printed(file: BinaryIO) -> str:
