@@ -14,7 +14,7 @@ from neurotier.core.settings import DemoSettings
 from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, model_head, moved, noise_bold, varied_head
 from nibabel.processing import resample_from_to
 from nilearn.datasets import load_mni152_brain_mask
-from support import ENVIRONMENT
+from support import ENVIRONMENT, Project
 
 SIMULATED = DemoSettings(head="simulated", voxel_size_mm=4.0, seed=7)
 
@@ -78,6 +78,12 @@ def test_a_taken_folder_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(TierError, match="new folder"):
         make_demo_dataset(tmp_path, SIMULATED, print)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_it_is_made_where_git_would_sign_commits(tmp_path: Path) -> None:
+    (tmp_path / ".gitconfig").write_text("[commit]\n gpgSign = true\n[gpg]\n program = false\n")
+    project = Project.at(tmp_path / "project", lambda: ["env", f"HOME={tmp_path}"])
+    project.succeeds("make_demo_dataset", *project.configure(demo={"voxel_size_mm": 4.0}))
 
 
 def test_an_interrupted_make_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

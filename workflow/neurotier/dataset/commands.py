@@ -53,10 +53,11 @@ OVERRULED = {
     "annex.freezecontent-command": "true",
     "annex.thawcontent-command": "true",
     "clone.defaultRemoteName": "origin",
+    "commit.gpgSign": "false",  # nobody is there to type a passphrase
 }
 """Keys with which the repository that a dataset is cloned from could make git and git-annex run commands: to get
 contents from a path on this machine, git-annex works in that repository. The first checks what a dataset would have it
-start. The last is the name by which a clone is asked for its source."""
+start. By the name of the remote a clone is asked for its source."""
 
 OF_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
 """Variables that git sets for its hooks and for ``git rebase --exec``: git would work in that repository only."""

@@ -298,7 +298,6 @@ OPTIONS = {
     "annex.thin": "true",
     "annex.addunlocked": "true",
     "gc.autoDetach": "false",  # background work would be ended with the run
-    "commit.gpgSign": "false",  # nobody is there to type a passphrase
     "core.excludesFile": os.devnull,  # the user's own names files of an editor, and no derivatives
     "core.fsync": "all",  # an object, an index or a branch that a power cut leaves empty would make it unusable
 }
