@@ -142,8 +142,12 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     def fetch() -> None:
         wanted = [path for path in missing if not is_present(dataset, path, links_to)]
-        _, said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")  # like DataLad
+        records, said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")  # like DataLad
         left = [path for path in wanted if not is_present(dataset, path, links_to)]
+        if left and all(record["success"] for record in records):
+            # two git-annex at once: one may leave the pointer to an unlocked file whose content it has fetched
+            ask_annex(dataset, "fsck", left, "--fast")
+            left = [path for path in left if not is_present(dataset, path, links_to)]
         for path in left:
             check_known_somewhere(dataset, path, links_to)
         if left:
