@@ -34,6 +34,7 @@ def test_verdict_then_a_figure_then_lists_and_what_is_left_out_and_oversubscribe
     places = [reader.text.index(f"{family.headline}.") for family in judge(data)]
     assert places == sorted(places)
     assert len(places) == 4
+    assert "no valid run" not in reader.text
     assert places[-1] < reader.text.index(f"{counts_text(data)}. Only valid runs") < reader.text.index("swap was used")
     assert all(f"{line}." in reader.text for family in judge(data) for line in family.reasons)
     html = (folder / "comparison.html").read_text()
@@ -69,7 +70,9 @@ def test_no_rows_and_one_run_of_no_job_or_no_time(tmp_path: Path) -> None:
     assert "There is no run to compare." in reader.text
     assert reader.tags.count("h2") == 2, "methods, and what is not shown"
     spoilt = compared({"tmpfs": 1.0}, (2,), 1, 1, valid="invalid: swap was used")
-    assert "No run can be compared." in page(spoilt, tmp_path).text
+    said = page(spoilt, tmp_path).text
+    assert "No run can be compared." in said
+    assert "no valid run of tmpfs." in said
     assert "Conditions" in page(compared({"tmpfs": 1.0}, (2,), 1, 1), tmp_path).text
 
 

@@ -81,7 +81,11 @@ def had_a_part(places: Places) -> bool:
 def verdict(places: Places) -> list[str]:
     """How many runs a comparison has and leaves out, and which placement was fastest."""
     from neurotier.pages import page_called
-    from neurotier.pages.comparison.verdict import counts_text, judge
+    from neurotier.pages.comparison.verdict import counts_text, judge, without_runs
 
     found = page_called("comparison").read(places, None)
-    return [counts_text(found), *(f"{family.name}: {family.headline}" for family in judge(found))]
+    said = {family.name: family.headline for family in judge(found)}
+    return [
+        counts_text(found),
+        *(f"{name}: {text}" for part in (said, without_runs(found)) for name, text in part.items()),
+    ]

@@ -26,6 +26,7 @@ from neurotier.pages.comparison.verdict import (
     judge,
     run_key,
     sum_of,
+    without_runs,
 )
 from neurotier.pages.kit.causes import CAUSES, CPU, PAPER_IO
 from neurotier.pages.kit.chart import BLUE, ORANGE, PHASE_COLOURS, SKY, UNITS, VERMILION, Chart
@@ -244,6 +245,7 @@ def verdicts(data: Comparison) -> list[Verdict]:
     """Which placement was fastest, for each set of conditions that differ only in their placement."""
     found = [Verdict(f"Partial: {data.lacking}", BAD)] if data.lacking else []
     found += [Verdict(family.headline, GOOD if family.sure else OPEN, family.name) for family in judge(data)]
+    found += [Verdict(text, BAD, name) for name, text in without_runs(data).items()]
     none = "No run can be compared" if data.runs else "There is no run to compare"
     return found if data.conditions else [*found, Verdict(none, BAD)]
 

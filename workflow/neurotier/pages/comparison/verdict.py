@@ -211,6 +211,15 @@ def counts_text(data: Comparison) -> str:
     return f"{counted(compared, 'run')} compared, {len(data.runs) - compared:,} left out"
 
 
+def without_runs(data: Comparison) -> dict[str, str]:
+    """The placements of which no run is valid, in words, by what their conditions share."""
+    lost = families({Condition.of(run) for run in data.runs} - data.conditions.keys())
+    return {
+        family_name(family): f"no valid run of {', '.join(one.placement for one in members)}"
+        for family, members in lost.items()
+    }
+
+
 def family_name(family: Condition) -> str:
     """What the conditions of a family share.
 
