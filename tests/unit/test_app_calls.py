@@ -258,9 +258,9 @@ def test_of_the_files_at_a_root_an_app_is_given_those_of_bids(tmp_path: Path) ->
     ("text", "error", "said"),
     [
         (None, ToolError, r"cannot be started \(Exec format error: "),
-        ("kill -9 $$", KilledError, r"failed \(killed by SIGKILL.: it printed nothing$"),
-        ("kill $$", KilledError, r"failed \(killed by SIGTERM.: it printed nothing$"),
-        ("echo; echo no; kill -9 $$", KilledError, r"failed \(killed by SIGKILL.: no$"),
+        ("kill -9 $$", KilledError, r"failed \(killed by SIGKILL, out of memory\?.: it printed nothing$"),
+        ("kill $$", KilledError, r"failed \(killed by SIGTERM, out of memory\?.: it printed nothing$"),
+        ("echo; echo no; kill -9 $$", KilledError, r"failed \(killed by SIGKILL, out of memory\?.: no$"),
     ],
 )
 def test_a_program_that_does_not_end_is_named_with_the_image_and_its_own_words(

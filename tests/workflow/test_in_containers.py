@@ -262,7 +262,7 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     assert nothing_left(project, image)
     assert not (project.results / "app" / "sub-03").exists()
     assert len(list((project.results / "app").glob("sub-*"))) == 5
-    assert "the job was killed by SIGKILL (out of memory?)" in project.page("report")
+    assert "the job was killed by SIGKILL, out of memory?" in project.page("report")
     ended = project.succeeds("participants", *given, *SDM)
     assert ended.analysed == ["sub-03"]
 

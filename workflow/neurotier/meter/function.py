@@ -62,7 +62,7 @@ def measure_function(
         file.seek(0)
         sent = file.read()
     if not sent:
-        raise KilledError(f"{describe_exit(shell_code(exit_code))} (out of memory?)", where)
+        raise KilledError(describe_exit(shell_code(exit_code)), where)
     value, error = pickle.loads(sent)
     if error is not None:
         raise error

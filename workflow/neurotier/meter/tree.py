@@ -11,6 +11,7 @@ import os
 import signal
 import time
 
+from neurotier.core.errors import KILLED
 from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 
 TYPE_CHECKING = False
@@ -283,11 +284,11 @@ def describe_exit(code: int) -> str:
     """A shell's exit code in words.
 
     >>> describe_exit(137), describe_exit(3)
-    ('killed by SIGKILL', 'exit code 3')
+    ('killed by SIGKILL, out of memory?', 'exit code 3')
     """
     if code > 128:
         try:
-            return f"killed by {signal.Signals(code - 128).name}"
+            return f"killed by {signal.Signals(code - 128).name}" + ", out of memory?" * (code in KILLED)
         except ValueError:
             pass
     return f"exit code {code}"

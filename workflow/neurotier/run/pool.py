@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from signal import Signals
 from typing import Any, NamedTuple
 
 from neurotier.analysis.activity import how_of, identifier
@@ -60,6 +59,7 @@ from neurotier.dataset.source import is_installed
 from neurotier.dataset.validation import check
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
+from neurotier.meter.tree import describe_exit
 from neurotier.run.adoption import is_wanted
 from neurotier.run.images import placed_image
 from neurotier.run.jobs import (
@@ -435,7 +435,7 @@ class Pool:
         """Record and say that a signal killed a child, unless it gave a reason for its failure; its exit code."""
         code = 128 + number
         if may_pass(self.failure_of(name).get("exit_code") or code):
-            reason = str(KilledError(f"the job was killed by {Signals(number).name} (out of memory?)"))
+            reason = str(KilledError(f"the job was {describe_exit(code)}"))
             log = self.places.log(name) if stage == ANALYSE else self.log
             with suppress(OSError):
                 keep_failure(self.places, name, stage, reason, code, log)
