@@ -45,6 +45,9 @@ JOB_ENVIRONMENT = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "workflow")}
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 
+IDENTITY = {f"GIT_{role}_{what}": "t@t" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+"""Who commits, for DataLad's own commands: a new user's git knows nobody."""
+
 NOBODY = 65534
 """The number of a user who owns nothing."""
 

@@ -18,7 +18,7 @@ from container_images import Engine, make_docker_archive, make_oci_layout, tiny_
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
 from stores import names, runs, store_in
-from support import ENVIRONMENT, git, wait_for, while_running
+from support import ENVIRONMENT, IDENTITY, git, wait_for, while_running
 
 SAID = yaml.safe_load(Path(__file__).with_name("references.yaml").read_text())
 
@@ -35,7 +35,7 @@ def source(datalad_container: None, tiny_image: Path, tmp_path_factory: pytest.T
 
 def datalad(folder: Path, *arguments: str) -> None:
     """DataLad by hand."""
-    subprocess.run(["datalad", *arguments], cwd=folder, env=ENVIRONMENT, check=True)
+    subprocess.run(["datalad", *arguments], cwd=folder, env=ENVIRONMENT | IDENTITY, check=True)
 
 
 @pytest.fixture

@@ -197,7 +197,8 @@ def test_children_that_the_caller_leaves_are_none_of_the_command_s(tmp_path: Pat
     script = f"sleep 60 & echo $! >pid; {shlex.join([*METER, 'true'])} 2> >(cat >said); exec {metered}"
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
     wait_for(lambda: (tmp_path / "said").read_text().startswith("---"))
-    assert told(json.loads((tmp_path / "record").read_text()), "left_behind processes") == "0 1"
+    processes = 1 if os.geteuid() == 0 else "-"  # the kernel tells root alone how many there were
+    assert told(json.loads((tmp_path / "record").read_text()), "left_behind processes") == f"0 {processes}"
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from container_images import Engine, make_tiny
-from support import ROOT, Project, plain_dataset, read_json, sha256, small_head
+from support import IDENTITY, ROOT, Project, plain_dataset, read_json, sha256, small_head
 
 SDM = ("--sdm", "apptainer")
 DONE = "derivatives/dataset_description.json"
@@ -60,7 +60,7 @@ def test_mriqc_by_session_and_at_the_group_level(project: Project, study: None, 
         ["create", str(containers)],
         ["containers-add", "-d", str(containers), "--url", str(image), "bids-mriqc"],
     ):
-        project.ended(["datalad", *words]).succeeded()
+        project.ended(["env", *map("=".join, IDENTITY.items()), "datalad", *words]).succeeded()
     app = {"image": "datalad:containers-dataset#bids-mriqc", "memory_mb": 2500}
     made = Project(project.folder, results_name="results-mriqc")
     project.succeeds(f"results-mriqc/{DONE}", *example("mriqc", project, app=app), cores=3)

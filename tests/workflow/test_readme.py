@@ -12,7 +12,6 @@ import itertools
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,18 @@ import yaml
 from conftest import nightly, too_long
 from published_logs import write_checkout
 from readmes import DEMONSTRATION, DOCUMENTS, LINES, README, commands
-from support import ROOT, Project, committed, link_images, plain_dataset, private_folder, save_image, small_head, t1w
+from support import (
+    IDENTITY,
+    ROOT,
+    Project,
+    committed,
+    link_images,
+    plain_dataset,
+    private_folder,
+    save_image,
+    small_head,
+    t1w,
+)
 
 WORDS = {"": 1100, "config": 3000, "config/examples": 3000, "profiles": 1800, "workflow": 2500, "containers": 900}
 """Most words of the READMEs that users read."""
@@ -123,7 +133,7 @@ def follow(reader: Project, line: str, planned: bool) -> None:
     elif program == "datalad":
         if arguments[0] == "clone":
             arguments.append("bigbrain-datalad")  # the URL's last part, by which DataLad calls the clone
-        reader.run(str(Path(sys.executable).with_name("datalad")), *arguments).succeeded()
+        reader.ended(["env", *map("=".join, IDENTITY.items()), "datalad", *arguments]).succeeded()
     else:
         assert program == "snakemake"
         words = ["--dry-run", *arguments] if planned else arguments

@@ -12,6 +12,7 @@ import pytest
 from container_images import Engine, make_tiny
 from support import (
     ENVIRONMENT,
+    IDENTITY,
     JOB_ENVIRONMENT,
     STAND_INS,
     Ended,
@@ -60,7 +61,7 @@ def run(project: Project, *arguments: str, end: Callable[..., Ended] = Project.s
 
 def command(folder: Path, *words: str, **variables: str) -> str:
     """Output of a command that must succeed."""
-    environment = {**WITH_TOOL, **variables}
+    environment = {**WITH_TOOL, **IDENTITY, **variables}
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -11,7 +11,6 @@ import os
 import signal
 import time
 
-from neurotier.core.errors import KILLED
 from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 
 TYPE_CHECKING = False
@@ -288,7 +287,8 @@ def describe_exit(code: int) -> str:
     """
     if code > 128:
         try:
-            return f"killed by {signal.Signals(code - 128).name}" + ", out of memory?" * (code in KILLED)
+            number = signal.Signals(code - 128)
+            return f"killed by {number.name}" + ", out of memory?" * (number in (signal.SIGKILL, signal.SIGTERM))
         except ValueError:
             pass
     return f"exit code {code}"
