@@ -9,9 +9,11 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from neurotier.run.snakemake_internals import end_timers, name_pages
+from neurotier.core.errors import SettingsError
+from neurotier.run.snakemake_internals import end_timers, log_apart, name_pages
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 from snakemake.settings.types import OutputSettings
@@ -173,6 +175,26 @@ def test_a_file_that_a_user_s_own_lines_cannot_open_is_said_with_the_line(tmp_pa
     said = said_by(tmp_path, 1, "open('Snakefile/table.tsv')\n", "--logger", "neurotier")
     assert "line 1:" in said
     assert "make room" not in said
+
+
+def test_a_job_that_slurm_is_not_given_is_a_line(tmp_path: Path) -> None:
+    """The plugin refuses this option: it has its own."""
+    options = ["--executor", "neurotier-slurm", "--jobs", "1", "--logger", "neurotier", "--default-resources"]
+    said = said_by(
+        tmp_path, 1, 'rule one:\n    output: "x"\n    shell: "touch x"\n', *options, "slurm_extra='--export=NONE'"
+    )
+    assert "neurotier: Slurm is given no job of rule one: The --environment-export option is not allowed" in said
+
+
+def test_a_path_in_which_slurm_would_put_the_number_of_a_job_is_refused() -> None:
+    executor, settings = SimpleNamespace(run_uuid="e3a1", slurm_logdir=None), SimpleNamespace(logdir=None)
+    workflow = SimpleNamespace(scheduler=SimpleNamespace(_executor=executor), executor_settings=settings)
+    log_apart(workflow, Path("r%n"))
+    assert executor.slurm_logdir == Path("r%n/e3a1")
+    with pytest.raises(
+        SettingsError, match="r%j: %j in its path is the number of a job to Slurm; choose another folder"
+    ):
+        log_apart(workflow, Path("r%j"))
 
 
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At lea
 BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
 """Snakemake's traces for these end before it has read anything of ours."""
 
+NOT_SUBMITTED = "Exception in run_job for rule "
+"""The plugin slurm says it, with a trace, of a job for which it does not call sbatch, as for a forbidden option."""
+
 UNWRITABLE = "|".join(map(str, (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)))
 
 NO_ROOM = re.compile(
@@ -98,6 +101,9 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             return "; ".join([text.rstrip("."), *(str(page) for page in self.pages if page.exists())])
         if line := wrong_config(text):
             return line
+        if text.startswith(NOT_SUBMITTED):
+            why = text.removeprefix(NOT_SUBMITTED).partition("\n")[0]
+            return self.now_and_then(why, f"neurotier: Slurm is given no job of rule {why}")
         if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
             return ""
         said = str(self.format(record)).strip()

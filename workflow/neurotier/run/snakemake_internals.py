@@ -327,7 +327,10 @@ def log_apart(workflow: Any, folder: Path) -> None:
     """
     executor = workflow.scheduler._executor
     if (name := getattr(executor, "run_uuid", None)) is not None:
-        executor.slurm_logdir = (executor.slurm_logdir if workflow.executor_settings.logdir else folder) / name
+        folder = executor.slurm_logdir if workflow.executor_settings.logdir else folder
+        if "%j" in str(folder):
+            raise SettingsError("%j in its path is the number of a job to Slurm", str(folder), "choose another folder")
+        executor.slurm_logdir = folder / name
 
 
 def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
