@@ -178,12 +178,13 @@ class Cluster:
             wait_until(lambda: nodes_in("idle") + nodes_in("mixed") == len(NODES), "slurmctld")
 
     @contextmanager
-    def remembering_s(self, seconds: int) -> Iterator[None]:
-        """During this, the controller forgets jobs this long after their end."""
+    def configured(self, **settings: object) -> Iterator[None]:
+        """During this, Slurm has other settings."""
         file = self.folder / "slurm.conf"
         usual = file.read_text()
         try:
-            file.write_text(re.sub(r"MinJobAge=\d+", f"MinJobAge={seconds}", usual))
+            kept = [line for line in usual.splitlines() if line.partition("=")[0] not in settings]
+            file.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in settings.items()), ""]))
             assert succeeds("scontrol", "reconfigure")
             yield
         finally:

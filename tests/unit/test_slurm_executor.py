@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -174,3 +175,74 @@ def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
         return [job async for job in executor_of(own).check_active_jobs([])]
 
     assert asyncio.run(looked()) == []
+
+
+def looked_at(job: Any, log: Path, squeue: str, folder: Path, numbers: str = "7") -> list[SubmittedJobInfo]:
+    """The jobs that go on after a look at some, of which squeue prints the rest of a line; scancel notes its words."""
+    script(folder / "squeue", f'for number in {numbers}; do echo "$number|{squeue}"; done')
+    script(folder / "scontrol", "echo '   JobState=FAILED ExitCode=127:0'")
+    script(folder / "scancel", f'echo "$@" >>{folder}/cancelled')
+    executor = executor_of(own, keep_successful_logs=True)
+    executor.names, executor.said, executor.waiting = set(), set(), ""
+    executor._submitted_job_clusters, executor._failed_nodes = set(), set()
+    executor.has_news = threading.Event()
+    executor.report_job_error = lambda *_, **__: None
+    executor.places = SimpleNamespace() if job.told else None
+    jobs = [SubmittedJobInfo(job, external_jobid=number, aux={"slurm_logfile": log}) for number in numbers.split()]
+
+    async def left() -> list[SubmittedJobInfo]:
+        return [job async for job in executor.check_active_jobs(jobs)]
+
+    return asyncio.run(left())
+
+
+@pytest.fixture
+def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A job of a share, which has not told anything; commands of Slurm are those of its test."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(own, "last_note", lambda *_: {"job": "7"})
+    return SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, told=False)
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize(
+    ("squeue", "printed", "said"),
+    [
+        ("FAILED|x|NonZeroExitCode|n1|/", "job\npython: not\tfound\n\n", ": FAILED on n1: python: not found"),
+        ("CANCELLED|x|None||/", "", ": CANCELLED"),
+    ],
+)
+def test_why_a_job_ended_that_has_come_to_nobody_is_said(
+    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, said: str, told: bool
+) -> None:
+    """Its participants could not say so; where Python is missing on a node, for example."""
+    (log := tmp_path / "7.log").write_text(printed)
+    share.told = told
+    assert not looked_at(share, log, squeue, tmp_path)
+    line = f"neurotier: Slurm ended job 7 of rule analyze{said}\n"
+    at_fault = "neurotier: job 7 failed for its node, n1, to which no other job of this run is given: "
+    at_fault = f"{at_fault}{sys.executable} could not be started there\n" if "on n1" in said else ""
+    assert capsys.readouterr().err == ("" if told else at_fault + line)
+
+
+@pytest.mark.parametrize(("reason", "is_given_up"), [("launch failed requeued held", True), ("JobHeldUser", False)])
+def test_a_job_is_given_up_that_waits_since_its_node_could_not_begin_it(
+    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, is_given_up: bool
+) -> None:
+    """After a failed prolog Slurm holds it until somebody releases it. Of all that wait for the same one is named."""
+    assert len(looked_at(share, tmp_path / "7.log", f"PENDING|x|{reason}||/", tmp_path, "7 8")) == 2
+    why = ", and is given up: its node could not begin it" if is_given_up else ""
+    lines = [f"neurotier: job {number} of rule analyze waits: {reason}{why}" for number in (7, 8)]
+    assert capsys.readouterr().err.splitlines() == (lines if is_given_up else lines[:1])
+    assert (tmp_path / "cancelled").exists() == is_given_up
+
+
+def test_an_option_that_sbatch_does_not_have_is_named(damaged: None, capsys: pytest.CaptureFixture[str]) -> None:
+    executor = executor_of(own)
+    executor._failed_nodes, executor.said, executor._main_event_loop = set(), set(), None
+    executor.report_job_error = lambda *_, **__: None
+    said = "sbatch: unrecognized option '--no'\nTry \"sbatch --help\" for more information"
+    info = SubmittedJobInfo(job_of("results", "results/logs/plot/plot.log"))
+    executor._report_job_error_threadsafe(info, f"SLURM sbatch failed. The error message was '{said}'.\n")
+    refused = "neurotier: Slurm refuses a job of rule plot: "
+    assert capsys.readouterr().err == f"{refused}sbatch: unrecognized option '--no'\n"

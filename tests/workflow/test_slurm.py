@@ -494,7 +494,7 @@ def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project:
     wait_for(lambda: called(project) == ["sub-00", "sub-01"])
     (job,) = queued(project)
     head_of(head).suspend()
-    with cluster.remembering_s(2):
+    with cluster.configured(MinJobAge=2):
         assert succeeds("scancel", job)
         wait_for(lambda: job not in queued(project, "--states=all"))
     (tools / "go").touch()
@@ -584,14 +584,36 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
 
 
 @pytest.mark.nightly
-def test_a_node_without_the_file_system_gets_no_other_job(cluster: Cluster, project: Project) -> None:
+@pytest.mark.parametrize("lacks", ["the file system", "Python"])
+def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: Project, lacks: str) -> None:
     project.heads(*map("{:02d}".format, range(6)))
     config = project.configure(tool="noop")
     (first_process,) = psutil.Process(cluster.daemons["n1"].pid).children()
-    cover = ["mount", "-t", "tmpfs", "none", str(project.folder)]
-    subprocess.run(["nsenter", f"--target={first_process.pid}", "--mount", *cover], check=True)
-    done = started(project, *on_slurm(*config, group=1)).ended().succeeded()
+    there = ["nsenter", f"--target={first_process.pid}", "--mount"]
+    folder = sys.prefix if lacks == "Python" else str(project.folder)
+    subprocess.run([*there, "mount", "-t", "tmpfs", "none", folder], check=True)
+    try:
+        done = started(project, *on_slurm(*config, group=1)).ended().succeeded()
+    finally:
+        subprocess.run([*there, "umount", folder], check=True)
     assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
+    assert len(records(project)) == 6
+    if lacks == "Python":
+        done.says(f": FAILED on n1: {cluster.folder}/spool/n1/job")
+
+
+@pytest.mark.nightly
+def test_a_job_whose_node_cannot_begin_it_is_done_on_another(cluster: Cluster, project: Project) -> None:
+    """Its prolog fails, and Slurm would hold the job until somebody releases it."""
+    project.heads("00", "01", "02", "03")
+    prolog = script(cluster.folder / "prolog", '[ "$SLURMD_NODENAME" != n1 ]')
+    with cluster.configured(Prolog=prolog):
+        done = started(project, *on_slurm(*project.configure(tool="noop"), group=1)).ended().succeeded()
+    set_nodes("RESUME", "n1")
+    (line,) = done.lines("waits: launch failed requeued held, and is given up: its node could not begin it")
+    number = line.split()[2]
+    done.says(f"neurotier: Slurm ended job {number} of rule analyze_participants: CANCELLED")
+    assert len(records(project)) == 4
 
 
 def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:

@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 import snakemake_executor_plugin_slurm as plugin
-from neurotier.core.errors import BusyError
+from neurotier.core.errors import BusyError, one_line
+from neurotier.core.files import content_of
 from neurotier.core.places import Places
 from neurotier.run import slurm
 from neurotier.run.adoption import last_note, name_of_job, prefix_of
@@ -60,6 +61,12 @@ FOR_GOOD = re.compile(
 
 TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per(Job|Limit)")
 """Why a job waits that asks for more time or memory than it may have."""
+
+NOT_BEGUN = "launch failed"
+"""A part of why a job is held that a node's prolog has failed: it would wait until somebody releases it."""
+
+NOT_STARTED = re.compile(r"\bExitCode=12[67]:")
+"""What Slurm says of a job whose shell did not find, or could not start, its command."""
 
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
@@ -229,7 +236,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
         """Report a job that was not submitted, unless it is to be tried again: then note why."""
         said = msg.partition("'")[2].partition("'.\n")[0] if msg.startswith("SLURM sbatch failed") else ""
-        said = "\n".join(line for line in said.splitlines() if "error:" in line) or said  # and no notice of the site
+        errors = "\n".join(line for line in said.splitlines() if "error:" in line)  # and no notice of the site
+        said = errors or said.partition("\nTry ")[0]  # nor how to get help with an option that there is not
         if self._failed_nodes and FOR_GOOD.search(said):  # there may be no other node
             self._failed_nodes.clear()
             said = "no node is left but those that failed"
@@ -265,9 +273,13 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                 if job.state == "PENDING" and job.reason not in slurm.USUAL:
                     # The first attempt was let in: what is left to do must not keep the run from its end for ever.
                     is_too_much = info.job.attempt > 1 and TOO_MUCH.search(job.reason)
-                    ended = is_too_much and not slurm.answer("scancel", *self.clusters(), number)[1]
-                    given_up = ", and is given up: this attempt asks for more than it may have" if ended else ""
-                    self.say(f"job {number} of rule {info.job.name} waits: {job.reason}{given_up}")
+                    why = "this attempt asks for more than it may have" if is_too_much else ""
+                    why = "its node could not begin it" if NOT_BEGUN in job.reason else why
+                    ended = why and not slurm.answer("scancel", *self.clusters(), number)[1]
+                    given_up = f", and is given up: {why}" if ended else ""
+                    if ended or job.reason not in self.said:  # of all that wait for the same, one is named
+                        self.said.add(job.reason)
+                        self.say(f"job {number} of rule {info.job.name} waits: {job.reason}{given_up}")
                 yield info
                 continue
             log = info.aux.get("slurm_logfile")
@@ -278,9 +290,12 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                         log.unlink()
             else:
                 self.avoid_node(number, jobs, log)
-                # Participants of a share say so themselves.
-                if job.state != "FAILED" and "share" not in getattr(info.job, "wildcards_dict", ()):
-                    self.say(f"Slurm ended job {number} of rule {info.job.name}: {job.state}")
+                is_share = "share" in getattr(info.job, "wildcards_dict", ())
+                said = last_line(log) if is_share else ""
+                # Participants of a share say so themselves, where the job has come to them.
+                if not (is_share and self.note_of(number)) and (said or job.state != "FAILED"):
+                    on = f" on {job.nodes}" if job.nodes else ""
+                    self.say(f"Slurm ended job {number} of rule {info.job.name}: {job.state}{on}{said}")
                 self.report_job_error(
                     info, msg=f"Slurm job {number}: {job.state}. ", aux_logs=[str(log)] if log else []
                 )
@@ -300,11 +315,14 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued], log: Path | None) -> None:
         """Keep other jobs off the node of a failed one, if the node was at fault: by that job's own account, or because
-        there is none, and no log of Slurm's either; such a node is always free, and would draw all jobs."""
-        note = last_note(self.places, number) if self.places else {}
+        there is none, and no log of Slurm's either, or the shell found no Python; such a node is always free, and would
+        draw all jobs."""
+        note = self.note_of(number)
         node, why = note.get("node"), note.get("fault_of_node")
-        if not note and log and jobs[number].state == "FAILED" and not log.exists():
-            node, why = jobs[number].nodes, f"{log} could not be written there"
+        if not note and log and jobs[number].state == "FAILED":
+            told, _ = slurm.answer("scontrol", *self.clusters(), "show", "job", number)
+            why = f"{sys.executable} could not be started there" if NOT_STARTED.search(told) else ""
+            node, why = jobs[number].nodes, why if log.exists() else f"{log} could not be written there"
         if not (why and node) or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)
@@ -312,6 +330,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         if waiting := [other for other, job in jobs.items() if job.name in self.names and job.state == "PENDING"]:
             change = f"JobId={','.join(waiting)}", f"ExcNodeList={','.join(self._failed_nodes)}"
             slurm.answer("scontrol", "update", *change)
+
+    def note_of(self, number: str) -> Mapping[str, Any]:
+        """What a job has noted last about itself; empty if it has not come to that."""
+        return last_note(self.places, number) if self.places else {}
 
     def pause_s(self, had_s: float) -> float:
         """How long to wait between two looks at jobs of which the youngest has had so much time, s.
@@ -349,6 +371,12 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.wait = False
         self.has_news.set()
         super().shutdown()
+
+
+def last_line(log: Path | None) -> str:
+    """The last line of a job's log, after a colon; empty if there is none."""
+    lines = content_of(log).decode(errors="replace").split("\n") if log else []
+    return next((f": {one_line(line)}" for line in reversed(lines) if line.strip()), "")
 
 
 def is_own(job: Any) -> bool:
