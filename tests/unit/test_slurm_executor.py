@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import threading
@@ -32,7 +33,6 @@ def executor_of(module: object, **settings: Any) -> slurm.Executor:
     executor.workflow = SimpleNamespace(
         executor_settings=slurm.ExecutorSettings(pass_command_as_script=False, **settings)
     )
-    executor.array_jobs = set()
     return executor
 
 
@@ -40,6 +40,16 @@ def test_what_is_left_out_is_the_second_snakemake_alone() -> None:
     """Another version of the plugin that tells its jobs more fails this test, and loses it to nobody."""
     assert executor_of(slurm).additional_general_args() == "--executor slurm-jobstep --jobs 1"
     assert executor_of(own).additional_general_args() == ""
+
+
+def test_a_cluster_may_have_no_job_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plugin would run nothing there, and where there are, give sbatch commands that it does not take."""
+    script(tmp_path / "scontrol", "echo MaxArraySize = 0")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    executor = executor_of(own, array_jobs="all")
+    executor.workflow.workdir_init, executor.logger = tmp_path, logging.getLogger()
+    executor.__post_init__()
+    assert executor.array_jobs == set()
 
 
 @pytest.mark.parametrize(("had_s", "pause_s"), [(5, 20), (400, 40), (90_000, 180)])

@@ -96,6 +96,9 @@ NUMBER = re.compile(r"^(\d+)(?:;.*)?$", re.MULTILINE)
 find_number = plugin.validate_or_get_slurm_job_id
 plugin.validate_or_get_slurm_job_id = lambda number, said: (NUMBER.findall(said) or [find_number(number, said)])[-1]
 
+array_size = plugin.get_max_array_size
+plugin.get_max_array_size = lambda: most if (most := array_size()) > 1 else 1000  # it would run nothing without arrays
+
 submit_command = plugin.get_submit_command
 
 
@@ -150,7 +153,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     def __post_init__(self, test_mode: bool = False) -> None:
         super().__post_init__(test_mode)
         self._job_submission_executor = ThreadPoolExecutor(max_workers=1)  # what waits for a limit has others wait
-        self.workflow.executor_settings.pass_command_as_script |= not self.array_jobs
+        self.workflow.executor_settings.pass_command_as_script = True
+        self.array_jobs = set[str]()  # the plugin quotes their commands wrongly
 
     def say(self, line: str) -> None:
         """Tell the user, once."""
@@ -159,16 +163,12 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             print(f"neurotier: {line}", file=sys.stderr, flush=True)
 
     def additional_general_args(self) -> str:
-        """What the Snakemake of a job is given: nothing, and it is the executor of its rule.
-
-        Tasks of an array share a command line, which only ``slurm-jobstep`` can take apart.
-        """
-        return super().additional_general_args() if self.array_jobs else ""
+        """What the Snakemake of a job is given: nothing, and it is the executor of its rule."""
+        return ""
 
     def format_job_exec(self, job: Any) -> str:
         """What sbatch is given to run."""
-        command: str = super().format_job_exec(job)
-        return command if self.array_jobs else SCRIPT.format(command=command)
+        return SCRIPT.format(command=super().format_job_exec(job))
 
     # Submission, one at a time, by a thread of its own.
 
@@ -241,7 +241,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         if self._failed_nodes and FOR_GOOD.search(said):  # there may be no other node
             self._failed_nodes.clear()
             said = "no node is left but those that failed"
-        if said and not FOR_GOOD.search(said) and time.monotonic() < self.seen_s + PATIENCE_S and not self.array_jobs:
+        if said and not FOR_GOOD.search(said) and time.monotonic() < self.seen_s + PATIENCE_S:
             self.refusal = said.rpartition("\n")[2]
         else:
             if said:  # which Snakemake's logger does not tell
