@@ -78,7 +78,7 @@ def test_a_tier_without_room_is_said_with_what_can_be_done(
 @pytest.mark.parametrize("name", ["no such.nii", "small", "link.nii"])
 def test_file_that_is_missing_and_not_annexed(clone: Path, name: str) -> None:
     """Also behind a link that may leave the dataset."""
-    (clone / "small").unlink()
+    git(clone, "rm", "small")
     (clone / "link.nii").symlink_to(clone.parent / "store/x.nii")
     settings = replace(SETTINGS, links_to=[str(clone.parent / "store")])
     with pytest.raises(SourceError, match=f"{name}: is not in the dataset"):
@@ -90,6 +90,47 @@ def test_content_without_a_known_copy_is_not_asked_for_again(clone: Path) -> Non
     git(clone, "fetch")
     with pytest.raises(SourceError, match="knows of no copy"):
         get_images(clone, ["-x.nii", "a b.nii"], SETTINGS, pytest.fail)
+
+
+BESIDE = """\
+[ "$1" = get ] && [ ! -e {once} ] && touch {once} || exec {annex} "$@"
+echo '{{"file": "-x.nii", "success": false, "error-messages": ["git-annex: .git/annex/{of} does not exist (No ...)"]}}'
+exit 1
+"""
+"""A git-annex that meets another which fetches or drops the same content, once."""
+
+
+@pytest.mark.parametrize("of", ["tmp/KEY getFileStatus:", "tmp/KEY to .git/annex/objects/KEY:"])
+def test_what_another_git_annex_took_away_is_asked_for_again(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    annex, once = Path(sys.executable).with_name("git-annex"), tmp_path / "once"
+    stand_in(tmp_path, monkeypatch, "git-annex", BESIDE.format(once=once, annex=annex, of=of))
+    said: list[str] = []
+    assert get_images(clone, ["-x.nii"], SETTINGS, said.append) == 1
+    assert [line.split(" (")[0] for line in said] == ["attempt 1 of 3 failed"]
+
+
+def test_file_that_is_gone_is_put_back(clone: Path) -> None:
+    """git-annex removes an unlocked one before it writes that anew: it may be at that for another, or be killed."""
+    for name in ("small", "-x.nii"):
+        (clone / name).unlink()
+    assert get_images(clone, ["small", "-x.nii"], SETTINGS, pytest.fail) == 2
+    assert (clone / "small").read_text() == "in git"
+    assert is_present(clone, "-x.nii")
+
+
+def test_content_that_another_run_drops_as_soon_as_it_is_here_is_no_failure(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stages it says that it is not there, and it is fetched once more."""
+
+    def fetch_and_drop(fetch: Callable[[], None], *_: object) -> None:
+        fetch()
+        assert drop_images(clone, ["-x.nii"]) == ""
+
+    monkeypatch.setattr("neurotier.dataset.contents.retry", fetch_and_drop)
+    assert get_images(clone, ["-x.nii"], SETTINGS, quiet) == 1
 
 
 def test_source_that_is_away_is_said_in_a_line(clone: Path) -> None:

@@ -22,6 +22,7 @@ import pytest
 from configured import settings_at
 from conftest import nightly
 from neurotier.analysis.rehearsal.description import text_of
+from neurotier.analysis.staging import stage_in
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import further_binds
 from neurotier.containers.store import look_at
@@ -275,7 +276,14 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     assert index_dataset(dataset, SETTINGS, None, quiet) == before, "or all would be analysed again"
     (dataset.path / IMAGE).write_bytes(pointer)
     assert not is_present(dataset.path, IMAGE), "a pointer, as git-annex leaves it at times if two of it work at once"
+    with pytest.raises(SourceError, match="its content is not on the dataset tier"):
+        stage_in(dataset.path, [IMAGE], tmp_path / "staged", 1 << 30)
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
+    assert (dataset.path / IMAGE).read_bytes() == (demo_copy / IMAGE).read_bytes()
+    (dataset.path / IMAGE).unlink()
+    found = index_dataset(dataset, SETTINGS, None, quiet).images
+    assert [(image.path, image.content) for image in found] == [(image.path, image.content) for image in before.images]
+    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1, "git-annex has it away for a moment, for another run"
     assert (dataset.path / IMAGE).read_bytes() == (demo_copy / IMAGE).read_bytes()
 
 

@@ -27,6 +27,7 @@ from neurotier.core.files import (
 from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
 from neurotier.core.quantities import size
 from neurotier.core.tiers import Tier, says_full
+from neurotier.dataset.contents import OBJECTS
 from neurotier.meter.folders import Removal, held_in
 
 MARGIN_BYTES = 1_000_000
@@ -73,6 +74,8 @@ def stage_in(
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             with blaming(path), open_in_dataset(dataset, path, links_to) as source:
+                if os.pread(source.fileno(), len(OBJECTS), 0) == OBJECTS.encode():  # a pointer, which tools would read
+                    raise FileNotFoundError
                 copied += copy_file(source, target, limit_bytes - copied, mode=0o600)
         except FileNotFoundError:
             raise SourceError(

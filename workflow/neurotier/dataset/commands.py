@@ -28,11 +28,13 @@ from neurotier.core.settings import DatasetSettings, Say
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that can only fetch."""
 
-NETWORK_DOWN = re.compile(
+PASSING = re.compile(
     r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
-    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed",
+    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed"
+    r"|git-annex gave no reason|(?<!/)\.git/annex/(tmp|objects)/.* does not exist",
     re.IGNORECASE,
 )
+"""Failures that pass: of a network, or since another git-annex fetched or dropped the same content at that moment."""
 
 FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
 """What git-annex prints instead of waiting when another process is fetching the same content."""
@@ -193,7 +195,7 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> No
                 if not is_waiting:
                     say(f"{error.where}: another process is fetching it; waiting")
                 is_waiting, pause_s = True, LOOK_AGAIN_S
-            elif attempt >= settings.get_attempts or not NETWORK_DOWN.search(error.what):
+            elif attempt >= settings.get_attempts or not PASSING.search(error.what):
                 raise
             else:
                 pause_s = settings.get_backoff_s * 2 ** (attempt - 1)

@@ -18,7 +18,7 @@ from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file, open_in_dataset
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.commands import ask_annex, retry
+from neurotier.dataset.commands import ask_annex, ask_git, repository_of, retry
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
 """Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``, before ``--``; a name follows."""
@@ -140,14 +140,25 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             if content_of(dataset, path, links_to).is_damaged:
                 raise SourceError(f"its content is damaged and cannot be discarded: {said}", path)
 
+    def lacking(paths: Sequence[str]) -> list[str]:
+        absent = [path for path in paths if not is_present(dataset, path, links_to)]
+        for path in absent:
+            # git-annex removes an unlocked one before it writes that anew: it may be at that, or have been killed
+            if not os.path.lexists(dataset / path):
+                root = repository_of(dataset, path)
+                put_back = ask_git(root, "checkout-index", "--quiet", "--", str((dataset / path).relative_to(root)))
+                if put_back is None and not os.path.lexists(dataset / path):
+                    raise SourceError("is not in the dataset", path)
+        return absent
+
     def fetch() -> None:
-        wanted = [path for path in missing if not is_present(dataset, path, links_to)]
+        wanted = lacking(missing)
         records, said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")  # like DataLad
-        left = [path for path in wanted if not is_present(dataset, path, links_to)]
+        left = lacking(wanted)
         if left and all(record["success"] for record in records):
             # two git-annex at once: one may leave the pointer to an unlocked file whose content it has fetched
             ask_annex(dataset, "fsck", left, "--fast")
-            left = [path for path in left if not is_present(dataset, path, links_to)]
+            left = lacking(left)
         for path in left:
             check_known_somewhere(dataset, path, links_to)
         if left:
@@ -162,16 +173,17 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     retry(fetch, settings, say)
     for path in missing:
-        with open_in_dataset(dataset, path, links_to) as file:
-            os.fsync(file.fileno())
-        for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # made by git-annex for the file
-            flush_folder(folder)
+        with suppress(FileNotFoundError):  # another run has dropped it: whoever stages it says so
+            with open_in_dataset(dataset, path, links_to) as file:
+                os.fsync(file.fileno())
+            for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # made by git-annex for the file
+                flush_folder(folder)
     return len(missing)
 
 
 def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str]) -> None:
     """Raise :class:`SourceError` if git-annex knows of no copy of a file, so that no retry can help."""
-    if not content_of(dataset, path, links_to).key:
+    if os.path.islink(dataset / path) and not content_of(dataset, path, links_to).key:  # else it may be gone, to return
         raise SourceError("is not in the dataset", path)
     records, _ = ask_annex(dataset, "whereis", [path])
     if records and not any(record["whereis"] or record["untrusted"] for record in records):

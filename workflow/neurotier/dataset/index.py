@@ -223,9 +223,16 @@ def index_site(
             return PARTICIPANT_FOLDER.match(below) is not None
         return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
+    def is_away(path: str) -> bool:
+        folders = PurePosixPath(path.removeprefix(above)).parents[:-1]
+        return not os.path.lexists(dataset / path) and all(may_enter(f"{above}{folder}") for folder in folders)
+
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, blobs = [], cache(blobs_of)
     is_clone = (dataset / ".git").exists()  # nobody edits a clone's files
+    if is_clone:  # while another run has git-annex fetch or drop an unlocked file, that is gone for a moment
+        tracked = (ask_git(dataset / site, "ls-files", "--recurse-submodules", "-z") or "").split("\0")
+        files = sorted({*files, *filter(is_away, (above + name for name in tracked if name))})
     taken = set()
 
     def looked_at(path: str) -> Content:
