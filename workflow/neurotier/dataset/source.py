@@ -501,6 +501,9 @@ def looks_broken(repository: Path) -> bool:
         with suppress(FileNotFoundError):  # an empty one, left by a power cut, hides what git-annex's branch says
             if file.stat().st_size == 0:
                 file.unlink()
+    with suppress(OSError), (annex / "keysdb/db").open("rb") as database:
+        if not database.read(16).startswith(b"SQLite"):  # git-annex would fail for ever; it makes a new one
+            remove_tree(annex / "keysdb")
     has_branch = commit(repository, "refs/heads/git-annex") != ""
     has_name = ask_git(repository, "config", "annex.uuid") is not None
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
