@@ -139,8 +139,8 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
     prepare_environment()
     below = defaultdict(list)
     for number, path in enumerate(paths):
-        root = repository_of(dataset, path)
-        below[root, number // TOGETHER].append(str((dataset / path).relative_to(root)))
+        root, name = in_repository(dataset, path)
+        below[root, number // TOGETHER].append(name)
     records = []
     reasons = []
     for (root, _), names in below.items():
@@ -173,11 +173,11 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
     return records, one_line(without_credentials(said))[:300]
 
 
-def repository_of(dataset: Path, path: str) -> Path:
-    """The repository that holds a file: the dataset, or a sub-dataset; :class:`SourceError` if there is none."""
+def in_repository(dataset: Path, path: str) -> tuple[Path, str]:
+    """The repository that holds a file (the dataset, or a sub-dataset) and its path there; or :class:`SourceError`."""
     for parent in PurePath(path).parents:
         if (dataset / parent / ".git").exists():
-            return dataset / parent
+            return dataset / parent, str(PurePath(path).relative_to(parent))
     raise SourceError("is not in the dataset", path)
 
 

@@ -18,7 +18,7 @@ from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file, open_in_dataset
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.commands import ask_annex, ask_git, repository_of, retry
+from neurotier.dataset.commands import ask_annex, ask_git, in_repository, retry
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
 """Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``, before ``--``; a name follows."""
@@ -145,8 +145,8 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         for path in absent:
             # git-annex removes an unlocked one before it writes that anew: it may be at that, or have been killed
             if not os.path.lexists(dataset / path):
-                root = repository_of(dataset, path)
-                put_back = ask_git(root, "checkout-index", "--quiet", "--", str((dataset / path).relative_to(root)))
+                root, name = in_repository(dataset, path)
+                put_back = ask_git(root, "checkout-index", "--quiet", "--", name)
                 if put_back is None and not os.path.lexists(dataset / path):
                     raise SourceError("is not in the dataset", path)
         return absent
@@ -200,8 +200,6 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
     git-annex keeps contents of which it finds no other copy; that costs only space.
     """
     present = [path for path in paths if is_present(dataset, path)]
-    if not present:
-        return ""
     _, said = ask_annex(dataset, "drop", present)
     kept = [path for path in present if is_present(dataset, path)]
     return f"{len(kept)} of {len(present)}: {said}" if kept else ""

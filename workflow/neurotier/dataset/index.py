@@ -37,7 +37,7 @@ from neurotier.dataset.bids import (
     selector,
     strip_extension,
 )
-from neurotier.dataset.commands import ask_git, repository_of
+from neurotier.dataset.commands import ask_git, in_repository
 from neurotier.dataset.contents import Content, content_if_readable
 from neurotier.dataset.source import Dataset, missed
 
@@ -223,28 +223,30 @@ def index_site(
             return PARTICIPANT_FOLDER.match(below) is not None
         return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
-    def is_away(path: str) -> bool:
-        folders = PurePosixPath(path.removeprefix(above)).parents[:-1]
-        return not os.path.lexists(dataset / path) and all(may_enter(f"{above}{folder}") for folder in folders)
+    def is_away(name: str) -> bool:
+        is_listed = all(may_enter(f"{above}{folder}") for folder in PurePosixPath(name).parents[:-1])
+        return is_listed and not os.path.lexists(dataset / site / name)
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, blobs = [], cache(blobs_of)
     is_clone = (dataset / ".git").exists()  # nobody edits a clone's files
     if is_clone:  # while another run has git-annex fetch or drop an unlocked file, that is gone for a moment
         tracked = (ask_git(dataset / site, "ls-files", "--recurse-submodules", "-z") or "").split("\0")
-        files = sorted({*files, *filter(is_away, (above + name for name in tracked if name))})
+        files = sorted(files + [above + name for name in filter(is_away, tracked)])
     taken = set()
 
     def looked_at(path: str) -> Content:
         content = content_if_readable(dataset, path, links_to)
         if is_clone and not (dataset / path).is_symlink():
-            repository = repository_of(dataset, path)
-            below = (dataset / path).relative_to(repository).as_posix()
+            repository, below = in_repository(dataset, path)
             return content._replace(version=blobs(repository).get(below, content.version))
         return content
 
-    inherited = [path for path in files if suffixes is not None and INHERITED.fullmatch(path.removeprefix(above))]
-    known = [(path, looked_at(path).version) for path in inherited]
+    known = [
+        (path, looked_at(path).version)
+        for path in files
+        if suffixes is not None and INHERITED.fullmatch(path.removeprefix(above))
+    ]
     shared = f" {short_hash(str(known))}" if known else ""
     skipped = {repr(path): reason for path, reason in refused.items()}
     for path in files:

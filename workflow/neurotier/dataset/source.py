@@ -497,13 +497,11 @@ def looks_broken(repository: Path) -> bool:
     if git_folder is None or not commit(repository):
         return True
     annex = Path(git_folder.strip(), "annex")
-    for file in (annex / "journal").glob("*"):
-        with suppress(FileNotFoundError):  # an empty one, left by a power cut, hides what git-annex's branch says
+    for file in (*(annex / "journal").glob("*"), annex / "keysdb/db"):
+        # an empty one, left by a power cut, hides what git-annex's branch says, or has it fail for ever
+        with suppress(FileNotFoundError):
             if file.stat().st_size == 0:
                 file.unlink()
-    with suppress(OSError), (annex / "keysdb/db").open("rb") as database:
-        if not database.read(16).startswith(b"SQLite"):  # git-annex would fail for ever; it makes a new one
-            remove_tree(annex / "keysdb")
     has_branch = commit(repository, "refs/heads/git-annex") != ""
     has_name = ask_git(repository, "config", "annex.uuid") is not None
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
@@ -557,7 +555,6 @@ def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> 
                     set_aside_if_broken(folder, clone, say)
                     if ask_git(folder, "ls-files", "--deleted"):
                         ask_git(folder, "checkout-index", "--all", "--quiet")
-                        ask_git(folder, "annex", "smudge", "--update")  # what is no link is a pointer so far
     if missed(data.get("unreachable", {}), participants):
         places.dataset_facts.unlink(missing_ok=True)
 

@@ -31,7 +31,6 @@ from neurotier.core.errors import (
     BusyError,
     ContainerError,
     InputError,
-    KilledError,
     NeurotierError,
     SourceError,
     TierError,
@@ -435,7 +434,7 @@ class Pool:
         """Record and say that a signal killed a child, unless it gave a reason for its failure; its exit code."""
         code = 128 + number
         if may_pass(self.failure_of(name).get("exit_code") or code):
-            reason = str(KilledError(f"the job was {describe_exit(code)}"))
+            reason = f"the job was {describe_exit(code)}"
             log = self.places.log(name) if stage == ANALYSE else self.log
             with suppress(OSError):
                 keep_failure(self.places, name, stage, reason, code, log)
