@@ -350,6 +350,8 @@ def test_a_database_of_git_annex_that_was_emptied_is_made_anew(demo_copy: Path, 
     assert not fault_of(dataset.path / "SiteA")
     assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
     assert (dataset.path / IMAGE).read_bytes() == (demo_copy / IMAGE).read_bytes()
+    assert drop_images(dataset.path, [IMAGE]) == "", "or its tier would fill"
+    assert not is_present(dataset.path, IMAGE)
 
 
 GIT = """\

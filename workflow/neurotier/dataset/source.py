@@ -497,11 +497,13 @@ def looks_broken(repository: Path) -> bool:
     if git_folder is None or not commit(repository):
         return True
     annex = Path(git_folder.strip(), "annex")
-    for file in (*(annex / "journal").glob("*"), annex / "keysdb/db"):
+    for file in (*annex.glob("journal/*"), annex / "keysdb/db"):
         # an empty one, left by a power cut, hides what git-annex's branch says, or has it fail for ever
         with suppress(FileNotFoundError):
             if file.stat().st_size == 0:
                 file.unlink()
+                # or git-annex would take the files of that index for known to a new database, and drop no unlocked one
+                ask_git(repository, "update-ref", "-d", "refs/annex/last-index")
     has_branch = commit(repository, "refs/heads/git-annex") != ""
     has_name = ask_git(repository, "config", "annex.uuid") is not None
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
@@ -553,8 +555,7 @@ def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> 
             for folder in (clone, *(clone / site for site in data["sites"] if site)):
                 if (folder / ".git").exists():
                     set_aside_if_broken(folder, clone, say)
-                    if ask_git(folder, "ls-files", "--deleted"):
-                        ask_git(folder, "checkout-index", "--all", "--quiet")
+                    ask_git(folder, "checkout-index", "--all", "--quiet")
     if missed(data.get("unreachable", {}), participants):
         places.dataset_facts.unlink(missing_ok=True)
 
