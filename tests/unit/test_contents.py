@@ -120,6 +120,21 @@ def test_file_that_is_gone_is_put_back(clone: Path) -> None:
     assert is_present(clone, "-x.nii")
 
 
+def test_file_that_is_gone_from_a_repository_in_a_plain_folder_stays_gone(clone: Path) -> None:
+    """The folder is the user's, who removed the file."""
+    (clone / "small").unlink()
+    with pytest.raises(SourceError, match="clone/small: is not in the dataset"):
+        get_images(clone.parent, ["clone/small"], SETTINGS, pytest.fail)
+    assert not (clone / "small").exists()
+
+
+def test_file_that_is_gone_from_a_repository_without_an_annex_is_put_back(tmp_path: Path) -> None:
+    write_text(tmp_path / "small", "in git")
+    (committed(tmp_path) / "small").unlink()
+    assert get_images(tmp_path, ["small"], SETTINGS, pytest.fail) == 1
+    assert (tmp_path / "small").read_text() == "in git"
+
+
 def test_content_that_another_run_drops_as_soon_as_it_is_here_is_no_failure(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

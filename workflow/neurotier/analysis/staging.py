@@ -74,7 +74,7 @@ def stage_in(
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             with blaming(path), open_in_dataset(dataset, path, links_to) as source:
-                if os.pread(source.fileno(), len(OBJECTS), 0) == OBJECTS.encode():  # a pointer, which tools would read
+                if source.peek().startswith(OBJECTS.encode()):  # a pointer, which tools would read
                     raise FileNotFoundError
                 copied += copy_file(source, target, limit_bytes - copied, mode=0o600)
         except FileNotFoundError:

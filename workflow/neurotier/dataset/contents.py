@@ -141,15 +141,15 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
                 raise SourceError(f"its content is damaged and cannot be discarded: {said}", path)
 
     def lacking(paths: Sequence[str]) -> list[str]:
-        absent = [path for path in paths if not is_present(dataset, path, links_to)]
-        for path in absent:
-            # git-annex removes an unlocked one before it writes that anew: it may be at that, or have been killed
+        for path in paths:
+            # git-annex removes an unlocked one before it writes that anew: it may be at that, or have been killed;
+            # from a plain folder of repositories its user has removed it
             if not os.path.lexists(dataset / path):
                 root, name = in_repository(dataset, path)
-                put_back = ask_git(root, "checkout-index", "--quiet", "--", name)
-                if put_back is None and not os.path.lexists(dataset / path):
+                is_put_back = (dataset / ".git").exists() and ask_git(root, "checkout-index", "--", name) == ""
+                if not is_put_back and not os.path.lexists(dataset / path):
                     raise SourceError("is not in the dataset", path)
-        return absent
+        return [path for path in paths if not is_present(dataset, path, links_to)]
 
     def fetch() -> None:
         wanted = lacking(missing)
@@ -173,9 +173,9 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     retry(fetch, settings, say)
     for path in missing:
-        with suppress(FileNotFoundError):  # another run has dropped it: whoever stages it says so
-            with open_in_dataset(dataset, path, links_to) as file:
-                os.fsync(file.fileno())
+        # if another run has dropped it, whoever stages it says so
+        with suppress(FileNotFoundError), open_in_dataset(dataset, path, links_to) as file:
+            os.fsync(file.fileno())
             for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # made by git-annex for the file
                 flush_folder(folder)
     return len(missing)
