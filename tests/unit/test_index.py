@@ -18,7 +18,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.files import write_text
 from neurotier.dataset.index import Index, changed_since, index_dataset
 from neurotier.dataset.source import Dataset, plain_sites
-from support import plain_dataset, quiet, small_head, t1w
+from support import committed, plain_dataset, quiet, small_head, t1w
 
 SETTINGS = settings_at().dataset
 
@@ -48,6 +48,14 @@ def dataset(tmp_path: Path) -> Path:
     plain_dataset(tmp_path, dict.fromkeys(IMAGES.split(), small_head()))
     (tmp_path / "participants.tsv").write_text("\ufeffparticipant_id\nsub-01\nsub-04\n")  # as spreadsheets do
     return tmp_path
+
+
+def test_a_name_in_a_clone_that_is_no_text_is_left_out_once(tmp_path: Path) -> None:
+    """Git gives it otherwise, and it is not away for another run."""
+    name = os.fsdecode(b"sub-01/anat/sub-01_acq-\xe9_T1w.nii.gz")
+    found = index(committed(plain_dataset(tmp_path, {t1w("01"): small_head(), name: small_head()})))
+    assert len(found.images) == 1
+    assert list(found.skipped) == [repr(name)]
 
 
 def test_images_and_what_is_left_out(dataset: Path) -> None:

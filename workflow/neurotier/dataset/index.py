@@ -232,7 +232,8 @@ def index_site(
     is_clone = (dataset / ".git").exists()  # nobody edits a clone's files
     if is_clone:  # while another run has git-annex fetch or drop an unlocked file, that is gone for a moment
         tracked = (ask_git(dataset / site, "ls-files", "--recurse-submodules", "-z") or "").split("\0")
-        files = sorted(files + [above + name for name in filter(is_away, tracked)])
+        # a name that is no text is another here, and seems away
+        files = sorted(files + [above + name for name in filter(is_away, filter(SAFE_PATH.fullmatch, tracked))])
     taken = set()
 
     def looked_at(path: str) -> Content:
