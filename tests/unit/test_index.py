@@ -16,7 +16,7 @@ import yaml
 from configured import settings_at
 from neurotier.core.errors import InputError
 from neurotier.core.files import write_text
-from neurotier.dataset.index import Index, changed_since, index_dataset
+from neurotier.dataset.index import Index, changed_since, index_dataset, list_tree
 from neurotier.dataset.source import Dataset, plain_sites
 from support import committed, plain_dataset, quiet, small_head, t1w
 
@@ -56,6 +56,31 @@ def test_a_name_in_a_clone_that_is_no_text_is_left_out_once(tmp_path: Path) -> N
     found = index(committed(plain_dataset(tmp_path, {t1w("01"): small_head(), name: small_head()})))
     assert len(found.images) == 1
     assert list(found.skipped) == [repr(name)]
+
+
+def test_a_file_that_is_gone_while_a_clone_is_listed_is_in_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git-annex has it away for another run, and it is here again at once."""
+    (tmp_path / "clone").mkdir()
+    clone = committed(plain_dataset(tmp_path / "clone", dict.fromkeys((t1w("01"), t1w("02")), small_head())))
+
+    def listed(*given: Any) -> Any:
+        away = (clone / t1w("01")).rename(tmp_path / "away")
+        found = list_tree(*given)
+        away.rename(clone / t1w("01"))
+        return found
+
+    monkeypatch.setattr("neurotier.dataset.index.list_tree", listed)
+    assert [image.path for image in index(clone).images] == [t1w("01"), t1w("02")]
+
+
+def test_a_folder_of_a_clone_that_is_a_link_out_of_it_is_no_file_of_an_app(tmp_path: Path) -> None:
+    plain_dataset(tmp_path, {t1w("01"): small_head()})
+    (tmp_path / "sub-01/ses-1").symlink_to("/nowhere")
+    found = index(committed(tmp_path), [])
+    assert [image.path for image in found.images] == [t1w("01")]
+    assert list(found.skipped) == ["'sub-01/ses-1'"]
 
 
 def test_images_and_what_is_left_out(dataset: Path) -> None:

@@ -61,7 +61,7 @@ MAY_LACK = ("site", "session", "bids_run")
 INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|bval|bvec)")
 """Files at a dataset's root that apply to the images of all participants."""
 
-SAFE_PATH = re.compile(r"[A-Za-z0-9_.+/-]+")
+SAFE_PATH = re.compile(r"(?!\.|.*/\.)[A-Za-z0-9_.+/-]+")
 
 
 class Index(NamedTuple):
@@ -223,17 +223,19 @@ def index_site(
             return PARTICIPANT_FOLDER.match(below) is not None
         return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
-    def is_away(name: str) -> bool:
-        is_listed = all(may_enter(f"{above}{folder}") for folder in PurePosixPath(name).parents[:-1])
-        return is_listed and not os.path.lexists(dataset / site / name)
+    def is_listed(name: str) -> bool:
+        return all(may_enter(f"{above}{folder}") for folder in PurePosixPath(name).parents[:-1]) and not os.path.isdir(
+            dataset / site / name
+        )
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, blobs = [], cache(blobs_of)
     is_clone = (dataset / ".git").exists()  # nobody edits a clone's files
     if is_clone:  # while another run has git-annex fetch or drop an unlocked file, that is gone for a moment
-        tracked = (ask_git(dataset / site, "ls-files", "--recurse-submodules", "-z") or "").split("\0")
-        # a name that is no text is another here, and seems away
-        files = sorted(files + [above + name for name in filter(is_away, filter(SAFE_PATH.fullmatch, tracked))])
+        tracked = ask_git(dataset / site, "ls-files", "--recurse-submodules", "-z") or ""
+        # also what is here again by now; git prints a name that is no text as another
+        files += [above + name for name in filter(SAFE_PATH.fullmatch, tracked.split("\0")) if is_listed(name)]
+        files = sorted(set(files).difference(refused))
     taken = set()
 
     def looked_at(path: str) -> Content:

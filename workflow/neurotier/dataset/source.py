@@ -500,7 +500,7 @@ def looks_broken(repository: Path) -> bool:
     for file in (*annex.glob("journal/*"), annex / "keysdb/db"):
         # an empty one, left by a power cut, hides what git-annex's branch says, or has it fail for ever
         with suppress(FileNotFoundError):
-            if file.stat().st_size == 0:
+            if not file.stat().st_size:
                 file.unlink()
                 # or git-annex would take the files of that index for known to a new database, and drop no unlocked one
                 ask_git(repository, "update-ref", "-d", "refs/annex/last-index")
