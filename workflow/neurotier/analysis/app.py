@@ -133,8 +133,11 @@ def run_level(
         starts.append(start)
         if code not in app.retry_exit_codes or len(starts) == app.attempts:
             break
-        said = f"{describe_exit(code)}, which app.retry_exit_codes has"
-        note(log, f"neurotier: attempt {len(starts)} of {app.attempts} ended with {said}: the next begins anew")
+        note(
+            log,
+            f"neurotier: attempt {len(starts)} of {app.attempts}: "
+            f"{describe_exit(code)} (one of app.retry_exit_codes): the next begins anew",
+        )
         remove_counted(scratch, removal)
         remove_counted(out, removal)
         out.mkdir()
@@ -144,7 +147,7 @@ def run_level(
         tried = f" in the last of {len(starts)} attempts" if len(starts) > 1 else ""
         ended = describe_exit(code)
         if ended.startswith("killed"):  # it cannot have said why
-            problem = f"the app was {ended}{tried}"
+            problem = f"the app{tried} was {ended}"
         else:
             problem = f"the app ended with {ended}{tried}: {last_line(end_of(log))}"
         raise error(problem, name, fix=f"see {log}")
