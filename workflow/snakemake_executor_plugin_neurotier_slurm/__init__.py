@@ -376,7 +376,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 def last_line(log: Path | None) -> str:
     """The last line of a job's log, after a colon; empty if there is none."""
     lines = content_of(log).decode(errors="replace").split("\n") if log else []
-    return next((f": {one_line(line)}" for line in reversed(lines) if line.strip()), "")
+    return next((f": {one_line(line)[:300]}" for line in reversed(lines) if line.strip()), "")
 
 
 def is_own(job: Any) -> bool:

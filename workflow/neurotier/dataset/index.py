@@ -223,19 +223,19 @@ def index_site(
             return PARTICIPANT_FOLDER.match(below) is not None
         return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
 
-    def is_listed(name: str) -> bool:
-        return all(may_enter(f"{above}{folder}") for folder in PurePosixPath(name).parents[:-1]) and not os.path.isdir(
-            dataset / site / name
-        )
+    def is_listed(path: str) -> bool:
+        folders = PurePosixPath(path.removeprefix(above)).parents[:-1]
+        return all(may_enter(f"{above}{folder}") for folder in folders) and not (dataset / path).is_dir()
 
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, blobs = [], cache(blobs_of)
     is_clone = (dataset / ".git").exists()  # nobody edits a clone's files
     if is_clone:  # while another run has git-annex fetch or drop an unlocked file, that is gone for a moment
         tracked = ask_git(dataset / site, "ls-files", "--recurse-submodules", "-z") or ""
-        # also what is here again by now; git prints a name that is no text as another
-        files += [above + name for name in filter(SAFE_PATH.fullmatch, tracked.split("\0")) if is_listed(name)]
-        files = sorted(set(files).difference(refused))
+        # git prints a name that is no text as another
+        away = {above + name for name in filter(SAFE_PATH.fullmatch, tracked.split("\0"))}.difference(files, refused)
+        files += filter(is_listed, away)
+    files.sort()
     taken = set()
 
     def looked_at(path: str) -> Content:
@@ -336,7 +336,7 @@ def list_tree(
                     pending.appendleft(path)
                 else:
                     pending.append(path)
-    return sorted(files), refused
+    return files, refused
 
 
 def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | None:

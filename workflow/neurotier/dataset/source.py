@@ -555,7 +555,7 @@ def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> 
             for folder in (clone, *(clone / site for site in data["sites"] if site)):
                 if (folder / ".git").exists():
                     set_aside_if_broken(folder, clone, say)
-                    ask_git(folder, "checkout-index", "--all")
+                    ask_git(folder, "checkout-index", "--all", "--quiet")
     if missed(data.get("unreachable", {}), participants):
         places.dataset_facts.unlink(missing_ok=True)
 
