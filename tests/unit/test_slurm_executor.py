@@ -221,6 +221,7 @@ def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         ("FAILED|x|NonZeroExitCode|n1|/", "job\npython: not\tfound\n\n", ": FAILED on n1: python: not found"),
         ("CANCELLED|x|None||/", "", ": CANCELLED"),
     ],
+    ids=["without Python", "cancelled"],
 )
 def test_why_a_job_ended_that_has_come_to_nobody_is_said(
     share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, said: str, told: bool
