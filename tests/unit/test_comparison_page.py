@@ -72,7 +72,7 @@ def test_no_rows_and_one_run_of_no_job_or_no_time(tmp_path: Path) -> None:
     spoilt = compared({"tmpfs": 1.0}, (2,), 1, 1, valid="invalid: swap was used")
     said = page(spoilt, tmp_path).text
     assert "No run can be compared." in said
-    assert "no valid run of tmpfs." in said
+    assert "no valid run of tmpfs: see what is left out." in said
     assert "Conditions" in page(compared({"tmpfs": 1.0}, (2,), 1, 1), tmp_path).text
 
 

@@ -171,7 +171,7 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
     runs = [run_row("a", "nfs", 9.0), run_row("b", "tmpfs", 1.0, valid="invalid: the machine swapped")]
     data = Comparison([*runs, run_row("c", "nfs", None)])
     assert counts_text(data) == "1 run compared, 2 left out"
-    assert list(without_runs(data).values()) == ["no valid run of tmpfs"]
+    assert list(without_runs(data).values()) == ["no valid run of tmpfs: see what is left out"]
     assert only(data).headline == "nfs alone has valid runs: makespan 9.00 s (1 run); nothing to compare it with"
     assert judge(Comparison()) == []
 

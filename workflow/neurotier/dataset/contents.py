@@ -140,10 +140,11 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             if content_of(dataset, path, links_to).is_damaged:
                 raise SourceError(f"its content is damaged and cannot be discarded: {said}", path)
 
+    # Files whose content is not here. First, those that are gone are put back, as links or pointers: git-annex removes
+    # an unlocked file before it writes it anew, and may be at that for another job, or have been killed. What is gone
+    # from a repository in a plain folder, its user has removed.
     def lacking(paths: Sequence[str]) -> list[str]:
         for path in paths:
-            # git-annex removes an unlocked one before it writes that anew: it may be at that, or have been killed;
-            # from a plain folder of repositories its user has removed it
             if not os.path.lexists(dataset / path):
                 root, name = in_repository(dataset, path)
                 is_put_back = (dataset / ".git").exists() and ask_git(root, "checkout-index", "--", name) == ""

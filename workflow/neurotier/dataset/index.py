@@ -61,7 +61,7 @@ MAY_LACK = ("site", "session", "bids_run")
 INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|bval|bvec)")
 """Files at a dataset's root that apply to the images of all participants."""
 
-SAFE_PATH = re.compile(r"(?!\.|.*/\.)[A-Za-z0-9_.+/-]+")
+SAFE_PATH = re.compile(r"(?!\.|.*/\.)[A-Za-z0-9_.+/-]+")  # nothing hidden
 
 
 class Index(NamedTuple):

@@ -215,7 +215,7 @@ def without_runs(data: Comparison) -> dict[str, str]:
     """The placements of which no run is valid, in words, by what their conditions share."""
     lost = families({Condition.of(run) for run in data.runs} - data.conditions.keys())
     return {
-        family_name(family): f"no valid run of {', '.join(one.placement for one in members)}"
+        family_name(family): f"no valid run of {', '.join(one.placement for one in members)}: see what is left out"
         for family, members in lost.items()
     }
 
