@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -190,7 +189,6 @@ def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
 def looked_at(job: Any, log: Path, squeue: str, folder: Path, numbers: str = "7") -> list[SubmittedJobInfo]:
     """The jobs that go on after a look at some, of which squeue prints the rest of a line; scancel notes its words."""
     script(folder / "squeue", f'for number in {numbers}; do echo "$number|{squeue}"; done')
-    script(folder / "scontrol", "echo '   JobState=FAILED ExitCode=127:0'")
     script(folder / "scancel", f'echo "$@" >>{folder}/cancelled')
     executor = executor_of(own, keep_successful_logs=True)
     executor.names, executor.said, executor.waiting = set(), set(), ""
@@ -221,19 +219,32 @@ def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         ("FAILED|x|NonZeroExitCode|n1|/", "job\npython: not\tfound\n\n", ": FAILED on n1: python: not found"),
         ("CANCELLED|x|None||/", "", ": CANCELLED"),
     ],
-    ids=["without Python", "cancelled"],
+    ids=["failed", "cancelled"],
 )
 def test_why_a_job_ended_that_has_come_to_nobody_is_said(
     share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, said: str, told: bool
 ) -> None:
-    """Its participants could not say so; where Python is missing on a node, for example."""
+    """Its participants could not say so; where Python, or a package, is missing on a node, for example."""
     (log := tmp_path / "7.log").write_text(printed)
     share.told = told
     assert not looked_at(share, log, squeue, tmp_path)
     line = f"neurotier: Slurm ended job 7 of rule analyze{said}\n"
     at_fault = "neurotier: job 7 failed for its node, n1, to which no other job of this run is given: "
-    at_fault = f"{at_fault}{sys.executable} could not be started there\n" if "on n1" in said else ""
+    at_fault = f"{at_fault}neurotier could not begin there\n" if "on n1" in said else ""
     assert capsys.readouterr().err == ("" if told else at_fault + line)
+
+
+def test_no_node_is_at_fault_for_the_job_of_a_users_own_rule(
+    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says nothing to neurotier; if even its log is missing, so is the file system."""
+    share.wildcards_dict, log = {}, tmp_path / "7.log"
+    log.write_text("Error in rule plot\n")
+    looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path)
+    assert capsys.readouterr().err == ""
+    log.unlink()
+    looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path)
+    assert f"no other job of this run is given: {log} could not be written there\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("reason", "is_given_up"), [("launch failed requeued held", True), ("JobHeldUser", False)])

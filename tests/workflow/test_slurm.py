@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -584,13 +585,14 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("lacks", ["the file system", "Python"])
+@pytest.mark.parametrize("lacks", ["the file system", "Python", "a package"])
 def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: Project, lacks: str) -> None:
     project.heads(*map("{:02d}".format, range(6)))
     config = project.configure(tool="noop")
     (first_process,) = psutil.Process(cluster.daemons["n1"].pid).children()
     there = ["nsenter", f"--target={first_process.pid}", "--mount"]
-    folder = sys.prefix if lacks == "Python" else str(project.folder)
+    package = sysconfig.get_path("purelib") + "/snakemake"
+    folder = {"the file system": str(project.folder), "Python": sys.prefix, "a package": package}[lacks]
     subprocess.run([*there, "mount", "-t", "tmpfs", "none", folder], check=True)
     try:
         done = started(project, *on_slurm(*config, group=1)).ended().succeeded()
@@ -598,8 +600,9 @@ def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: P
         subprocess.run([*there, "umount", folder], check=True)
     assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
     assert len(records(project)) == 6
-    if lacks == "Python":
-        done.says(f": FAILED on n1: {cluster.folder}/spool/n1/job")
+    said = {"Python": f"{cluster.folder}/spool/n1/job", "a package": f"{sys.executable}: No module named snakemake"}
+    if lacks in said:
+        done.says(f": FAILED on n1: {said[lacks]}")
 
 
 @pytest.mark.nightly

@@ -65,9 +65,6 @@ TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per
 NOT_BEGUN = "launch failed"
 """A part of why a job is held that a node's prolog has failed: it would wait until somebody releases it."""
 
-NOT_STARTED = re.compile(r"\bExitCode=12[67]:")
-"""What Slurm says of a job whose shell did not find, or could not start, its command."""
-
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
 if [ ! -w "$HOME" ] && own="$(mktemp -d)"; then
@@ -289,8 +286,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                     with suppress(OSError):
                         log.unlink()
             else:
-                self.avoid_node(number, jobs, log)
                 is_share = "share" in getattr(info.job, "wildcards_dict", ())
+                self.avoid_node(number, jobs, log, is_share)
                 said = last_line(log) if is_share else ""
                 # Participants of a share say so themselves, where the job has come to them.
                 if not (is_share and self.note_of(number)) and (said or job.state != "FAILED"):
@@ -313,16 +310,18 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             self.waiting = waiting
             add_entry(self.places, "step", name="pending jobs", progress=waiting or None)
 
-    def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued], log: Path | None) -> None:
+    def avoid_node(self, number: str, jobs: Mapping[str, slurm.Queued], log: Path | None, is_share: bool) -> None:
         """Keep other jobs off the node of a failed one, if the node was at fault: by that job's own account, or because
-        there is none, and no log of Slurm's either, or the shell found no Python; such a node is always free, and would
-        draw all jobs."""
+        there is none, and no log of Slurm's either, or it is a share's, which gives one as soon as it runs. Such a node
+        is always free, and would draw all jobs."""
         note = self.note_of(number)
         node, why = note.get("node"), note.get("fault_of_node")
-        if not note and log and jobs[number].state == "FAILED":
-            told, _ = slurm.answer("scontrol", *self.clusters(), "show", "job", number)
-            why = f"{sys.executable} could not be started there" if NOT_STARTED.search(told) else ""
-            node, why = jobs[number].nodes, why if log.exists() else f"{log} could not be written there"
+        if not note and jobs[number].state == "FAILED":
+            node = jobs[number].nodes
+            if log and not log.exists():
+                why = f"{log} could not be written there"
+            elif is_share:
+                why = "neurotier could not begin there"
         if not (why and node) or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)
