@@ -247,7 +247,10 @@ def test_no_node_is_at_fault_for_the_job_of_a_users_own_rule(
     assert f"no other job of this run is given: {log} could not be written there\n" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("reason", "is_given_up"), [("launch failed requeued held", True), ("JobHeldUser", False)])
+@pytest.mark.parametrize(
+    ("reason", "is_given_up"),
+    [("launch failed requeued held", True), ("JobHoldMaxRequeue", True), ("JobHeldUser", False)],
+)
 def test_a_job_is_given_up_that_waits_since_its_node_could_not_begin_it(
     share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, is_given_up: bool
 ) -> None:

@@ -62,8 +62,8 @@ FOR_GOOD = re.compile(
 TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per(Job|Limit)")
 """Why a job waits that asks for more time or memory than it may have."""
 
-NOT_BEGUN = "launch failed"
-"""A part of why a job is held that a node's prolog has failed: it would wait until somebody releases it."""
+NOT_BEGUN = re.compile("launch failed|JobHoldMaxRequeue")
+"""Why a job is held that nodes could not begin, as with a failed prolog: it would wait until somebody releases it."""
 
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
@@ -271,7 +271,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                     # The first attempt was let in: what is left to do must not keep the run from its end for ever.
                     is_too_much = info.job.attempt > 1 and TOO_MUCH.search(job.reason)
                     why = "this attempt asks for more than it may have" if is_too_much else ""
-                    why = "its node could not begin it" if NOT_BEGUN in job.reason else why
+                    why = "its node could not begin it" if NOT_BEGUN.search(job.reason) else why
                     ended = why and not slurm.answer("scancel", *self.clusters(), number)[1]
                     given_up = f", and is given up: {why}" if ended else ""
                     if ended or job.reason not in self.said:  # of all that wait for the same, one is named
