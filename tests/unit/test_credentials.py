@@ -91,15 +91,14 @@ def test_a_run_is_noted_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert command_line() == ["snakemake", "--config", f"dataset={{source: {SHOWN}}}"]
 
 
-@pytest.mark.parametrize("name", [None, "corr"])
-def test_a_page_shows_no_token_whatever_was_noted(tmp_path: Path, name: str | None) -> None:
+def test_a_page_shows_no_token_whatever_was_noted(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 2)
     settings = replace(settings, dataset=replace(settings.dataset, source=SOURCE))
     file = places.runs / f"{RUN}.json"
     write_json(file, read_json(file) | {"settings": settings.to_json(), "command_line": ["snakemake", SOURCE]})
-    known: dict[str, Any] = {"source": SOURCE, "path": "/x", "kind": "datalad", "description": {"Name": name}}
+    known: dict[str, Any] = {"source": SOURCE, "path": "/x", "kind": "datalad"}
     write_json(places.index / "dataset.json", known | {"sites": {"NYU": {"url": f"{SOURCE}/NYU", "version": "1"}}})
     PAGE.write(places, settings)
     page = (places.results / "report.html").read_text()
-    assert page.count(SHOWN) == (6 if name is None else 3)  # source, configuration, command; title, heading, methods
+    assert page.count(SHOWN) == 6  # source, configuration, command; title, heading, methods
     assert WORD not in page

@@ -90,7 +90,7 @@ def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and
     write_json(places.index / "dataset.json", dataset)
     reader = read_report(places, settings)
     assert "of 60 participants at 12 sites: " in reader.text, "those of which somebody is selected"
-    assert re.search("brainextractor analysed [0-9]+ T1w images of 60 participants of the BIDS", reader.text)
+    assert re.search("brainextractor analysed [0-9]+ T1w images of 60 participants at 12 sites: ", reader.text)
     order = ("failed-not-run-skipped", "brain-masks", "brain_volume", "account", "gantt", "participants", "run-facts")
     assert [name for name in reader.ids if name in order] == list(order)
     assert re.search(
@@ -116,12 +116,22 @@ def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and
     assert f"Shown: 4 of {len(masks)}; all are in figures/mosaics" in reader.text
 
 
+def test_the_version_of_a_dataset_without_sites_is_in_the_facts_and_for_the_paper(tmp_path: Path) -> None:
+    """Both said none; a plain folder has none."""
+    places, settings = make_results(tmp_path, 5)
+    dataset = read_json(places.index / "dataset.json")
+    for version in ("4f2a91c0ffee4711", ""):
+        write_json(places.index / "dataset.json", dataset | {"sites": {"": {"version": version}}})
+        text = read_report(places, settings).text
+        assert text.count(" participants at 1 site: the dataset itself (4f2a91c0)") == (2 if version else 0)
+
+
 def test_untrusted_text_is_escaped(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5, failed=1)
     failure = places.failure("sub-05")
     write_json(failure, {**read_json(failure), "reason": EVIL, "stage": EVIL, "log": "javascript:alert(1)"})
     write_table(places.index / "skipped.tsv", "skipped", [{"item": EVIL, "reason": EVIL}])
-    dataset = {"source": EVIL, "description": {"Name": EVIL}, "sites": {EVIL: {"version": EVIL}}}
+    dataset = {"source": EVIL, "sites": {EVIL: {"version": EVIL}}}
     write_json(places.index / "dataset.json", dataset)
     facts = places.runs / f"{RUN}.json"
     changes = {"command_line": EVIL, "host": EVIL, "versions": {EVIL: EVIL}, "settings": {EVIL: EVIL}}

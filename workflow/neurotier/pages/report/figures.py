@@ -120,7 +120,7 @@ def gantt(data: ReportData) -> Chart:
     return Lanes(
         f"Makespan {seconds(run['makespan_s'])} for {counted(run['participants'], 'participant')}, {parallel}",
         rows,
-        f"Run {run['run']}; failed attempts are not drawn. Jobs on one lane came one after the other.",
+        f"Run {run['run']}; failed attempts, and who is not selected now, are left out. Jobs on one lane came in turn.",
         (Spans("participant", PHASE_COLOURS),),
         "Time since the first start",
         lanes=lanes,

@@ -93,7 +93,8 @@ def judge_timings(data: ReportData) -> Verdict:
             crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
         lines.append(f"Oversubscribed: {crowd}.")
     if run["limited_by"]:
-        lines.append(f"Fewer than the {run['parallelism']} jobs that the cores had room for: {run['limited_by']}.")
+        room = counted(run["parallelism"], "job")
+        lines.append(f"The cores had room for {room} at once, but {run['limited_by']}.")
     if earlier := len(data.jobs) - len(data.last_jobs):
         lines.append(
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
@@ -156,15 +157,14 @@ APPTAINER = "Apptainer (Kurtzer, Sochat and Bauer, 2017, PLOS ONE 12(5), e017745
 
 def under(data: ReportData) -> str:
     """What was analysed, and in which run."""
-    text = f"{dataset_name(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
+    text = f"{source_of(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
     run = (data.last_run or data.facts)["run"]
     return f"{text}; last run {run}" if run else text
 
 
-def dataset_name(data: ReportData) -> str:
-    """The dataset's name by its description, else its source."""
-    description = data.dataset["description"] or {}
-    return str(description.get("Name") or without_credentials(data.settings.dataset.source))
+def source_of(data: ReportData) -> str:
+    """Where the dataset came from."""
+    return str(data.dataset["source"] or without_credentials(data.settings.dataset.source))
 
 
 def problems(data: ReportData) -> list[Section]:
@@ -407,15 +407,9 @@ def facts(data: ReportData) -> list[Section]:
         name, checksum = container["reference"] or container["name"] or MISSING, container["sha256"] or MISSING
         tier = data.settings.placement["images"]
         about["Container image"] = f"{name}: {size(container['size_bytes'])}, on the tier {tier}, sha256:{checksum}"
-    chosen = {name.rpartition("/")[0] for name in data.selected}
-    every = {site: str(one.get("version") or "")[:8] for site, one in (dataset["sites"] or {}).items()}
-    versions = {site: version for site, version in every.items() if site in chosen}
-    sites = [(site or "the dataset itself") + f" ({version})" * bool(version) for site, version in versions.items()]
-    source = dataset["source"] or without_credentials(data.settings.dataset.source)
-    about["Dataset"] = f"{source} ({dataset['kind']})" if dataset["kind"] else source
-    about |= {f"Its {key}": str(dataset[key]) for key in ("version", "id", "path") if dataset[key]}
-    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(versions) else ""
-    about["Selected"] = f"{selection(data)}{where}"
+    about["Dataset"] = source_of(data) + (f" ({dataset['kind']})" if dataset["kind"] else "")
+    about |= {"Its path": dataset["path"]} if dataset["path"] else {}
+    about["Selected"] = selection(data)
     sections = [Section("Run facts", facts=about)]
     if known["tiers"]:
         rows = [{"role": role} | tier for role, tier in known["tiers"].items()]
@@ -428,9 +422,14 @@ def facts(data: ReportData) -> list[Section]:
 
 
 def selection(data: ReportData) -> str:
-    """What is to be analysed of how many participants."""
+    """What is to be analysed of how many participants, at which sites and which version of each."""
     noun = "file" if data.settings.is_app else "T1w image"
-    return f"{counted(len(data['images']), noun)} of {counted(len(data.selected), 'participant')}"
+    chosen = {name.rpartition("/")[0] for name in data.selected}
+    every = {site: str(one.get("version") or "")[:8] for site, one in (data.dataset["sites"] or {}).items()}
+    versions = {site: version for site, version in every.items() if site in chosen}
+    sites = [(site or "the dataset itself") + f" ({version})" * bool(version) for site, version in versions.items()]
+    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(map(any, versions.items())) else ""
+    return f"{counted(len(data['images']), noun)} of {counted(len(data.selected), 'participant')}{where}"
 
 
 def once(data: ReportData) -> Section:
@@ -475,13 +474,12 @@ def software(versions: Mapping[str, str]) -> str:
 def methods(data: ReportData) -> Section:
     """A paragraph for a paper."""
     run, image, kinds = data.last_run, data.container["reference"] or data.container["name"], data.tier_kinds
-    version = f", version {data.dataset['version']}" if data.dataset["version"] else ""
     within = f" in an {APPTAINER} container, {image}," if data.container else ""
     tool, versions = app_name(data.settings), data.facts["versions"] or {}
     used = without(versions, *{"brainextractor"} - {tool})
     text = (
-        f"{tool}{within} analysed {selection(data)} of the {BIDS} dataset {dataset_name(data)}{version}, with"
-        f" {software(used)}. There are results of {len(data.done):,} of {counted(len(data.selected), 'participant')}."
+        f"{tool}{within} analysed {selection(data)}, of the {BIDS} dataset {source_of(data)}, with {software(used)}."
+        f" There are results of {len(data.done):,} of {counted(len(data.selected), 'participant')}."
     )
     if run and run["mean_parallelism"] and run["participants"] == len(data.done):
         text += (
