@@ -85,7 +85,9 @@ def test_makespan_and_parallelism(places: Places) -> None:
     (run,) = run_rows(places, rows, [], 3)
     names = "makespan_s mean_parallelism peak_parallelism wall_sum_s cpu_sum_s participants"
     assert told(run, names) == "6 1 2 6 2.4 3"
-    assert run["limited_by"] == "all 2 ran at once, but 1.0 on average: the first start and the last end one by one"
+    assert run["limited_by"] == (
+        "1.0 ran at once on average: fewer at the first start, at the last end or between two jobs"
+    )
 
 
 def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:

@@ -126,6 +126,8 @@ def limited_by(
     'memory has room for 2 at once (400 MB each, 1,000 MB)'
     >>> limited_by(3, [(0, 1), (0.9, 2), (1.8, 3)], {}, {})
     'jobs of 1.1 s were over before more than 2 could be started, one every 0.90 s'
+    >>> limited_by(1, [(0, 1), (2, 3)], {}, {})
+    '0.7 ran at once on average: fewer at the first start, at the last end or between two jobs'
     >>> limited_by(2, [(0, 2), (0, 1), (1, 2)], {}, {}) is limited_by(2, [(0, 1)], {}, {}, failed=1) is None
     True
     """
@@ -146,5 +148,5 @@ def limited_by(
         return f"jobs of {lasted_s:.2g} s were over before more than {most} could be started, one every {every_s:.2f} s"
     reached = mean(spans)
     if reached is not None and not failed and reached < FULL_SHARE * asked:
-        return f"all {asked} ran at once, but {reached:.1f} on average: the first start and the last end one by one"
+        return f"{reached:.1f} ran at once on average: fewer at the first start, at the last end or between two jobs"
     return None
