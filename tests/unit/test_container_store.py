@@ -323,6 +323,16 @@ def test_images_that_nobody_uses_leave_store_and_tier_and_a_file_of_the_users_st
     assert (tmp_path / "own.sif").read_bytes() == b"mine"
 
 
+def test_an_image_of_the_users_has_a_size_where_it_is_placed(tmp_path: Path) -> None:
+    """``neurotier images`` told 0 bytes of it, though removing it removed what was unpacked."""
+    kept, images = stored_three(tmp_path)
+    sizes = []
+    for _ in range(2):
+        sizes += [image.size_bytes for image in stored_images(kept, images) if image.name.startswith("own")]
+        (images / "own-cccccccccccc.sandbox").mkdir(exist_ok=True)
+    assert sizes == [0, 4]
+
+
 PLACE = """
 import sys
 from pathlib import Path

@@ -550,7 +550,7 @@ class StoredImage(NamedTuple):
     files
         Its files in the store and on the images tier.
     size_bytes
-        Size of the image file, if it is the store's, or of a cache.
+        Size of the image file or cache, if it or a copy is in the store or on the images tier.
     used_s
         When it was last used, s since 1970.
     """
@@ -585,7 +585,7 @@ def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:
             name = f"{facts.stem.rpartition('-')[0]}-{digest[:12]}"
             placed = [images / f"{name}.{form}" for form in ("sif", "sandbox", FORM)]
             files = [image, *kept.glob(f"{name}.*"), *placed]  # what its tool compiled, and digests of placed copies
-            size_bytes = image.stat().st_size if image.exists() else int(noted["size_bytes"]) * placed[-1].exists()
+            size_bytes = int(noted["size_bytes"]) * any(map(Path.exists, (image, *placed)))
             yield StoredImage(facts, digest, tuple(filter(Path.exists, files)), size_bytes, facts.stat().st_mtime)
 
 
