@@ -192,7 +192,7 @@ TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"others_cpu_share": None}, ["What others took of the processors during the calibration is not known"]),
+        ({"others_cpu_share": None}, ["What others will take of the processors is not known"]),
         ({"processors": Processors(2, 2, others=0.19)}, []),
         (
             {"others_cpu_share": 0.1, "processors": Processors(2, 2, others=0.2)},

@@ -106,7 +106,7 @@ def others_meanwhile(inputs: Inputs, most: float, threads: int) -> list[str]:
     """What others took during the calibration, and whether that exceeds the limit; ``threads`` are those of a job."""
     share, busy = inputs.others_cpu_share, inputs.processors.others * threads
     if share is None:
-        return ["What others took of the processors during the calibration is not known, and assumed to be none"]
+        return ["What others will take of the processors is not known, and assumed to be none"]
     lines = []
     if share > most:
         said = f"The calibration was disturbed: others took {percent(share)} of the processors' time"
