@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from comparison_rows import Rows, compared, job_rows, published, repeated, run_row
 from neurotier.pages.comparison import PAGE
-from neurotier.pages.comparison.page import makespan, wall_time
+from neurotier.pages.comparison.page import makespan, tier_bytes, wall_time
 from neurotier.pages.comparison.verdict import Comparison, counts_text, judge
 from neurotier.pages.kit.findings import MEANINGS
 from neurotier.run.compared import Condition
@@ -126,3 +126,5 @@ def test_numbers_are_the_tables() -> None:
     pairs = drawn["differences"].groupby("parallelism")
     assert pairs.difference_s.median().to_dict() == pytest.approx(pairs.median_s.first().to_dict(), abs=1e-5)
     assert drawn["tier_bytes"].query("tier == 'results'").read_median_bytes.isna().all()
+    said = tier_bytes(Comparison(*small)).says
+    assert said.startswith("At most 12.4 MiB cross one tier, such as "), "as many cross the work tier of each placement"

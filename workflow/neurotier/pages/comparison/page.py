@@ -219,7 +219,7 @@ def tier_bytes(data: Comparison) -> Chart:
     if not bars:
         return Chart("Of no run that is compared is it known how many bytes it moved") if data.conditions else NO_RUN
     (condition, tier), parts = max(bars.items(), key=lambda item: (length(item[1]), item[0]))
-    says = f"Most bytes cross the tier {tier}: {size(length(parts))} with {condition}"
+    says = f"At most {size(length(parts))} cross one tier, such as {tier} with {condition}"
     return sums(says, bars, WAYS, "Lanes: placement: tier. As far as the meter knows.", "bytes")
 
 
