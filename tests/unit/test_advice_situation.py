@@ -256,6 +256,23 @@ def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path:
         assert {row["dataset_needed_bytes"] for row in rows} == {whole}
         one, two, everyone = (row["work_needed_bytes"] for row in rows)
         assert 0 < one < two < everyone
+        assert {row["results_needed_bytes"] for row in rows} == {5 * 900}
+
+
+def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_with_the_results(
+    tmp_path: Path,
+) -> None:
+    """That such a placement fits was said where the group level had no room, or its outputs were stored once."""
+    left = job(size_bytes=9_000_000)
+    left.phases["stage_out"] = spent(written_bytes=9e12)
+    app: dict[str, Any] = {"app": {"image": "app.sif"}, "in_containers": True}
+    found = situation(tmp_path, **app)
+    done(found, "sub-01", "sub-02")
+    row = room_of(found, inputs_of([left]), HERE, 1)
+    assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (5 * 9e12, (3 + 5) * 9e12)
+    in_campaign = situation(tmp_path / "campaign", **app, **CAMPAIGN)
+    row = room_of(in_campaign, inputs_of([left]), HERE, 1)
+    assert row["work_needed_bytes"] < row["results_needed_bytes"] == 5 * 9e12, "its runs have no group level"
 
 
 def test_an_analysis_is_known_by_its_tool_its_options_and_its_image_in_containers() -> None:

@@ -16,7 +16,7 @@ from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import work_bytes
 from neurotier.core.control_groups import usable_cores
 from neurotier.core.parallelism import PHASES, fits
-from neurotier.core.tables import Row, Rows
+from neurotier.core.tables import Row, Rows, gathered
 from neurotier.core.tiers import tier_named
 from neurotier.model.this_machine import page_cache_here
 from neurotier.run.needs import Needs, largest, needs_of
@@ -92,14 +92,19 @@ def at_parallelism(
 
 
 def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once: int) -> Row:
-    """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs."""
-    settings = situation.settings
+    """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs.
+
+    An app's group level has a copy of all outputs of a site on the work tier, and leaves it with the results.
+    """
+    settings, sizes = situation.settings, situation.sizes
     work = (work_bytes(situation.participants[name], settings) for name in situation.remaining)
-    results = costs_of(inputs.observed)["stage_out"]["written_bytes"]
+    left = costs_of(inputs.observed)["stage_out"]["written_bytes"].of
+    sites = gathered((name.rpartition("/")[0], left(sizes[name])) for name in sizes)
+    copies = [round(sum(of)) for of in sites.values() if settings.is_app and not settings.is_campaign]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),
-        "work": largest(work, situation.present(at_once)),
-        "results": round(sum(results.of(situation.sizes[name]) for name in situation.remaining)),
+        "work": max(largest(work, situation.present(at_once)), *copies, 0),
+        "results": round(sum(left(sizes[name]) for name in situation.remaining)) + sum(copies),
     }
     free = {name: free_on(tier_named(settings, name)) for name in placement.values()}
     return room_for(placement, needed, free)

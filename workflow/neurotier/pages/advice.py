@@ -60,8 +60,9 @@ def room(data: Data) -> Section:
     columns = " ".join(f"{role}_tier {role}_needed_bytes {role}_free_bytes" for role in NEEDING)
     rows = [row | {"fits": "yes" if row["fits"] else f"no: {row['reason']}"} for row in data["advice"]]
     note = (
-        "The dataset needs what is still to be fetched, the work what all jobs at once reserve at most. A tmpfs has"
-        " no more than the memory that is available."
+        "The dataset needs what is still to be fetched, the work what all jobs at once reserve at most, or a copy of a"
+        " site's outputs for an app's group level, which leaves it with the results. A tmpfs has no more than the"
+        " memory that is available."
     )
     return Section("Room", rows=rows, columns=f"placement parallelism {columns} fits", note=note)
 

@@ -93,8 +93,7 @@ def judge_timings(data: ReportData) -> Verdict:
             crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
         lines.append(f"Oversubscribed: {crowd}.")
     if run["limited_by"]:
-        room = counted(run["parallelism"], "job")
-        lines.append(f"The cores had room for {room} at once, but {run['limited_by']}.")
+        lines.append(f"The cores had room for {counted(run['parallelism'], 'job')} at once, but {run['limited_by']}.")
     if earlier := len(data.jobs) - len(data.last_jobs):
         lines.append(
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
@@ -407,9 +406,8 @@ def facts(data: ReportData) -> list[Section]:
         name, checksum = container["reference"] or container["name"] or MISSING, container["sha256"] or MISSING
         tier = data.settings.placement["images"]
         about["Container image"] = f"{name}: {size(container['size_bytes'])}, on the tier {tier}, sha256:{checksum}"
-    about["Dataset"] = source_of(data) + (f" ({dataset['kind']})" if dataset["kind"] else "")
-    about |= {"Its path": dataset["path"]} if dataset["path"] else {}
-    about["Selected"] = selection(data)
+    about["Dataset"] = source_of(data) + f" ({dataset['kind']})" * bool(dataset["kind"])
+    about |= {"Its path": dataset["path"] or MISSING, "Selected": selection(data)}
     sections = [Section("Run facts", facts=about)]
     if known["tiers"]:
         rows = [{"role": role} | tier for role, tier in known["tiers"].items()]
@@ -425,10 +423,9 @@ def selection(data: ReportData) -> str:
     """What is to be analysed of how many participants, at which sites and which version of each."""
     noun = "file" if data.settings.is_app else "T1w image"
     chosen = {name.rpartition("/")[0] for name in data.selected}
-    every = {site: str(one.get("version") or "")[:8] for site, one in (data.dataset["sites"] or {}).items()}
-    versions = {site: version for site, version in every.items() if site in chosen}
-    sites = [(site or "the dataset itself") + f" ({version})" * bool(version) for site, version in versions.items()]
-    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(map(any, versions.items())) else ""
+    versions = [(site, one.get("version")) for site, one in (data.dataset["sites"] or {}).items() if site in chosen]
+    sites = [(site or "the dataset itself") + (f" ({version[:8]})" if version else "") for site, version in versions]
+    where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(map(any, versions)) else ""
     return f"{counted(len(data['images']), noun)} of {counted(len(data.selected), 'participant')}{where}"
 
 
