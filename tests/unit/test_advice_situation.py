@@ -13,13 +13,15 @@ from configured import settings_at
 from neurotier.advice import situation as advice_situation
 from neurotier.advice.calibration import ObservedJob, analysis
 from neurotier.advice.placements import AdvicePlan, free_gib
-from neurotier.advice.predict import Fetching
+from neurotier.advice.predict import Fetching, Participant
 from neurotier.advice.rehearsal import loading_s
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
-from neurotier.advice.table import at_parallelism, room_of
+from neurotier.advice.table import advice_row, at_parallelism, room_of
+from neurotier.advice.words import AT_ONCE
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
+from neurotier.core.parallelism import PHASES
 from neurotier.core.settings import ROLES
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import size_of
@@ -245,6 +247,16 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
         assert fitting == [4, 3]
     left = much.page_cache.available_bytes / few.page_cache.available_bytes
     assert left == pytest.approx(0.1, rel=0.2), "a tenth is always left"
+
+
+def test_too_few_participants_are_not_taken_for_too_little_memory(tmp_path: Path) -> None:
+    """Of five participants no more than five run at once, however many cores there are and whatever the memory."""
+    found, figures = situation(tmp_path), tier_figures("block", {1: 1e8}, {1: 1e9})
+    one = job(phases=dict.fromkeys(PHASES, spent(cpu_s=1.0)))
+    given = inputs_of([one], participants=[Participant(100)] * 5, probes={"disk": Probed(*[figures] * 3)})
+    need_mb = found.plan.of(found.remaining[0]).mem_mb
+    limits = [advice_row(found, given, HERE, "warm", 8, {"mem_mb": room * need_mb})["limit"] for room in (99, 2)]
+    assert [AT_ONCE in limit for limit in limits] == [False, True]
 
 
 def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:

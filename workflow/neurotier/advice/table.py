@@ -45,10 +45,8 @@ def advice_row(
     """One row. If memory has room for fewer jobs than requested, the prediction is for those."""
     inputs, at_once = at_parallelism(situation, inputs, placement, jobs, limits)
     storage = situation.storage(placement, cache, inputs)
-    prediction = predict(inputs, storage, at_once)
+    prediction, count = predict(inputs, storage, at_once), len(situation.remaining)
     usual = prediction.usual
-    sums = usual.phase_sums_s
-    limit = limit_text(usual.limit, at_once, round(usable_cores()), situation.plan.threads)
     tiers = {f"{role}_tier": tier for role, tier in placement.items()}
     return {
         "in_use": placement == situation.settings.placement,
@@ -57,15 +55,16 @@ def advice_row(
         "tool": app_name(situation.settings),
         "cache": cache,
         "parallelism": jobs,
-        "participants": len(situation.remaining),
+        "participants": count,
         "predicted_s": usual.makespan_s,
         "low_s": prediction.low_s,
         "high_s": prediction.high_s,
         "paper_s": paper_s(inputs, storage),
-        "limit": limit + (f", {at_once} at once, {AT_ONCE}" if at_once < jobs else ""),
+        "limit": limit_text(usual.limit, at_once, round(usable_cores()), situation.plan.threads)
+        + (f", {at_once} at once, {AT_ONCE}" if at_once < min(jobs, count) else ""),
         "limit_share": usual.limits[usual.limit],
         "mean_parallelism": usual.mean_parallelism,
-        **{f"{phase}_sum_s": sums[phase] for phase in PHASES},
+        **{f"{phase}_sum_s": usual.phase_sums_s[phase] for phase in PHASES},
         **files_of(inputs, placement, at_once),
         **room_of(situation, inputs, placement, at_once),
     }

@@ -163,7 +163,7 @@ def under(data: ReportData) -> str:
 
 def source_of(data: ReportData) -> str:
     """Where the dataset came from."""
-    return str(data.dataset["source"] or without_credentials(data.settings.dataset.source))
+    return data.dataset["source"] or without_credentials(data.settings.dataset.source)
 
 
 def problems(data: ReportData) -> list[Section]:
