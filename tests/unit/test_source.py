@@ -45,10 +45,11 @@ ONCE = dataclasses.replace(SETTINGS, get_attempts=1)
 class Server(http.server.ThreadingHTTPServer):
     """Serves a folder on loopback; ``down`` makes it answer 503 that many times for annexed contents.
 
-    ``pause_s`` makes it wait before it sends one.
+    ``pages`` makes it send a page instead, as proxies do; ``pause_s`` makes it wait before it sends a content.
     """
 
     down = 0
+    pages = 0
     pause_s = 0.0
     served = 0
 
@@ -64,7 +65,25 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 return
             self.server.served += 1
             time.sleep(self.server.pause_s)
+            if self.server.pages > 0 or "Range" in self.headers:
+                self.send_part()
+                return
         super().do_GET()
+
+    def send_part(self) -> None:
+        """Send a page in place of a content, or the content from where git-annex has it, if only the page."""
+        content, status, below = b"<p>Log in</p>", 200, self.headers.get("Range", "bytes=0-")
+        if self.server.pages > 0:
+            self.server.pages -= 1
+        else:
+            whole = Path(self.translate_path(self.path)).read_bytes()
+            content, status = whole[int(below.removeprefix("bytes=").removesuffix("-")) :], 206
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        if status == 206:
+            self.send_header("Content-Range", f"bytes {len(whole) - len(content)}-{len(whole) - 1}/{len(whole)}")
+        self.end_headers()
+        self.wfile.write(content)
 
     def log_message(self, *args: object) -> None:
         pass
@@ -110,6 +129,29 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
     assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 0
     drop_images(dataset.path, [IMAGE])
     assert not image.exists()
+
+
+def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -> None:
+    """git-annex takes it for the content's first bytes, and fetches the others; what it has then it removes."""
+    dataset = cloned(address(web), tmp_path)
+    web.pages = 1
+    attempts: list[str] = []
+    assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 1
+    assert "erification of content failed" in attempts[0]
+    assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
+
+
+def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(demo_copy: Path, tmp_path: Path) -> None:
+    site, store = demo_copy / "SiteA", tmp_path / "store"
+    store.mkdir()
+    git(site, "annex", "initremote", "store", "type=directory", f"directory={store}", "encryption=none")
+    git(site, "annex", "move", "--to", "store", ".")
+    dataset = cloned(demo_copy, tmp_path)
+    where = "a copy is in store .try `git annex enableremote` in the clone"
+    with pytest.raises(SourceError, match=f"could not be fetched: not available; {where}"):
+        get_images(dataset.path, [IMAGE], ONCE, quiet)
+    git(dataset.path / "SiteA", "annex", "enableremote", "store", f"directory={store}")
+    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
 
 
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:

@@ -115,4 +115,4 @@ def config_of(folder: Path, name: str) -> dict[str, list[str]]:
     for entry in filter(None, (listed or "").split("\0")):
         key, _, value = entry.partition("\n")
         values[key].append(value)
-    return dict(values)
+    return values

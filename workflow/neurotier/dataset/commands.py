@@ -30,11 +30,12 @@ TRANSPORTS = ("https", "http", "ssh", "git", "file")
 
 PASSING = re.compile(
     r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
-    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed"
+    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed|verification of content failed"
     r"|git-annex gave no reason|(?<!/)\.git/annex/(tmp|objects)/.* does not exist",
     re.IGNORECASE,
 )
-"""Failures that pass: of a network, or since another git-annex fetched or dropped the same content at that moment."""
+"""Failures that pass: of a network, where a proxy may send a page in place of a content; or since another git-annex
+fetched or dropped the same content at that moment."""
 
 FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
 """What git-annex prints instead of waiting when another process is fetching the same content."""
@@ -84,15 +85,14 @@ def prepare_environment() -> None:
     os.environ["PATH"] = search_path("PATH", Path(sys.executable).parent, unset=os.defpath)
     for variable in OF_REPOSITORY:
         os.environ.pop(variable, None)
-    variables = {
+    for variable, value in {
         "GIT_TERMINAL_PROMPT": "0",
         "DATALAD_LOG_LEVEL": "critical",
         "DATALAD_UI_PROGRESSBAR": "none",
         # Whatever a dataset's own configuration says: only fetch, and make clones that share nothing with their source.
         "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "DATALAD_CLONE_RECKLESS": "",
-    }
-    for variable, value in variables.items():
+    }.items():
         os.environ.setdefault(variable, value)
     count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
     added = OVERRULED.keys() - {os.environ.get(f"GIT_CONFIG_KEY_{number}") for number in range(count)}
@@ -142,7 +142,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         root, name = in_repository(dataset, path)
         below[root, number // TOGETHER].append(name)
     records = []
-    reasons = []
+    reasons = list[str]()
     for (root, _), names in below.items():
         words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
         try:
@@ -155,17 +155,21 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
                 errors="replace",
             )
         except OSError as error:
-            fix = "reinstall the environment"
-            raise SourceError(f"does not answer: {error.strerror}", "git-annex", fix) from None
+            raise SourceError(f"does not answer: {error.strerror}", "git-annex", "reinstall the environment") from None
         out, complaints = process.communicate()
-        if process.returncode < 0 or process.returncode > 128 or KILLED.search(complaints):
+        if not 0 <= process.returncode <= 128 or KILLED.search(complaints):
             raise KilledError(f"git-annex {command} was killed", "git or git-annex")
         if NO_ANNEX in complaints:
             raise SourceError("its content is not there: its repository has no annex", paths[0])
         lines = [json.loads(line) for line in out.splitlines() if line]  # an empty line precedes a complaint
         own = [record for record in lines if "success" in record]  # others are messages of a special remote
         failed = [record for record in own if not record["success"]]
-        reasons += [text for record in failed for text in record["error-messages"] or [record.get("note", "")]]
+        for record in failed:
+            copies = (
+                f"a copy is in {one['description']} (try `git annex enableremote` in the clone)"
+                for one in record.get("wanted", ())
+            )
+            reasons += record["error-messages"] or [record.get("note", ""), *copies]
         if process.returncode and not failed:
             reasons.append(complaints)
         records += own
@@ -239,7 +243,7 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
         reason = one_line(str(said)).strip()[:200]
         words = map(str, getattr(error, "cmd", []))
         command = " ".join([word for word in words if word[:1] != "-" and "=" not in word][:2])  # without git's options
-        if code < 0 or code > 128:
+        if not 0 <= code <= 128:
             fix = "see whether memory is short or a tier full, and start the same command again"
             raise KilledError(f"{command} was killed", "git or git-annex", fix) from None
         raise SourceError(f"{command} failed with exit code {code}: {reason}", "git or git-annex") from None

@@ -53,11 +53,10 @@ def validate(folder: Path, where: str) -> Record:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise ToolError(f"the BIDS validator failed: {last}", where) from None
     found = {
-        severity: dict(Counter(one["code"] for one in answer["issues"]["issues"] if one["severity"] == severity))
+        f"{severity}s": Counter(one["code"] for one in answer["issues"]["issues"] if one["severity"] == severity)
         for severity in ("error", "warning")
     }
-    version = answer["summary"].get("schemaVersion", "unknown")
-    return {"validator": version, "errors": found["error"], "warnings": found["warning"]}
+    return {"validator": answer["summary"].get("schemaVersion", "unknown"), **found}
 
 
 def say_issues(findings: Record, where: str) -> str:
