@@ -154,15 +154,33 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
     plain_dataset(tmp_path, {"A/sub-03/anat/sub-03_T1w.nii.gz": small_head()})
     (tmp_path / "A/sub-04_note.txt").touch()
     (tmp_path / "B/sub-02/ses-2/anat").mkdir(parents=True)
-    os.utime(tmp_path / heads[2], (1, 1))  # as a copy may have
-    assert changed() == ["A/sub-03", "B/sub-01"]
-    assert changed("01", "02") == ["B/sub-01"]
     assert changed(since_s=60) == [], "nothing is younger"
+    os.utime(tmp_path / heads[2], (1, 1))  # as a copy may have
+    assert changed() == changed(since_s=60) == ["A/sub-03", "B/sub-01"], "whether it is younger, or of another time"
+    assert changed("01", "02") == ["B/sub-01"]
     shutil.copy(tmp_path / heads[3], tmp_path / "B/sub-02/ses-2/anat/sub-02_ses-2_T1w.nii.gz")
     assert changed() == ["A/sub-03", "B/sub-01", "B/sub-02"], "another session"
     shutil.rmtree(tmp_path / "A/sub-01")
     shutil.rmtree(tmp_path / "B/sub-01")
     assert changed("01", "02", since_s=60) == ["A/sub-01", "B/sub-01"], "named by the settings, and gone"
+
+
+def test_a_link_that_leads_to_an_older_folder_has_changed_everyone(tmp_path: Path) -> None:
+    """Whoever is analysed now gets the images of the other release: those of one file have another size or time."""
+    for release in ("new", "old"):
+        plain_dataset(tmp_path / release, {t1w("01"): small_head()})
+    current = tmp_path / "current"
+    current.symlink_to("new")
+    dataset = Dataset("x", current, "folder", {"": {}}, {})
+    indexed = {image.participant: [image] for image in index_dataset(dataset, SETTINGS, None, quiet).images}
+
+    def changed() -> list[str]:
+        return changed_since(dataset, SETTINGS, None, indexed, time.time() + 60)
+
+    assert changed() == []
+    current.unlink()
+    current.symlink_to("old")
+    assert changed() == ["sub-01"]
 
 
 @pytest.mark.parametrize(

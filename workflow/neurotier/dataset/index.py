@@ -173,22 +173,26 @@ def changed_since(
     indexed
         Participants in its index, with their images.
     indexed_s
-        When the index was made, s since 1970. If none of their folders and files is younger, nothing has changed.
+        When the index was made, s since 1970. If none of their folders and files is younger, and each file has the size
+        and time that were indexed, nothing has changed. (A link may lead to another folder now, which is older.)
     """
     there = {site: facts for site, facts in dataset.sites.items() if (dataset.path / site).is_dir()}
     known = [image for images in indexed.values() for image in images if image.site in there]
-    files = [PurePosixPath(image.path) for image in known]
-    looked = {PurePosixPath(site) for site in there}.union(files, *(file.parents for file in files))
+    contents = {PurePosixPath(image.path): image.content for image in known}
+    looked = {PurePosixPath(site) for site in there}.union(contents, *(file.parents for file in contents))
     if suffixes is not None:
         roots = ((site, file.name) for site in there for file in (dataset.path / site).glob("*.*"))
         looked |= {PurePosixPath(site, name) for site, name in roots if INHERITED.fullmatch(name)}
 
-    def is_younger(path: PurePosixPath) -> bool:
+    def is_other(path: PurePosixPath) -> bool:
+        content = contents.get(path, "--")  # as in a key; otherwise it begins with what follows
         with suppress(OSError):  # it is gone, or leads to something not mounted
-            return (dataset.path / path).stat().st_ctime > indexed_s
+            facts = (dataset.path / path).stat()
+            is_same = "--" in content or content.startswith(f"{facts.st_size}-{facts.st_mtime_ns}")
+            return facts.st_ctime > indexed_s or not is_same
         return True
 
-    if not any(map(is_younger, looked)):
+    if not any(map(is_other, looked)):
         return []
     try:
         found = index_dataset(dataset._replace(sites=there), settings, suffixes, lambda _: None).images
