@@ -302,6 +302,24 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
     assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
 
 
+def test_a_clone_that_somebody_moved_is_set_back_to_the_version_asked_for(demo_copy: Path, tmp_path: Path) -> None:
+    """Its records would say v1 of what is v2; without a version, what is checked out there is somebody's choice."""
+    git(demo_copy, "tag", "v1")
+    (demo_copy / "CHANGES").write_text("v2")
+    git(demo_copy, "add", "CHANGES")
+    git(demo_copy, "commit", "-m", "v2")
+    git(demo_copy, "tag", "v2")
+    clone = cloned(demo_copy, tmp_path, version="v1").path
+    git(clone, "checkout", "v2")
+    assert cloned(demo_copy, tmp_path, version="v1").path == clone
+    assert not (clone / "CHANGES").exists()
+    git(clone, "checkout", "v2")
+    (clone / "CHANGES").write_text("mine")
+    with pytest.raises(SourceError, match=rf"clone {clone}: has no .* 'v1' that git can check out; see"):
+        cloned(demo_copy, tmp_path, version="v1")
+    assert (clone / "CHANGES").read_text() == "mine"
+
+
 def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     git(demo_copy / "SiteA", "annex", "unlock", IMAGE.removeprefix("SiteA/"))
     for folder in (demo_copy / "SiteA", demo_copy):

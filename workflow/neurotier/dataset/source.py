@@ -91,24 +91,25 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
         if reason := refusal(source):
             raise InputError(reason, "dataset.source", "correct it")
     else:
-        source = str(local_folder(source))
-        if is_plain_folder(Path(source)):
+        local = local_folder(source)
+        source = str(local)
+        if is_plain_folder(local):
             if settings.version:
                 raise InputError("a plain folder has no versions", "dataset.version", "leave it out")
-            known = plain_sites(Path(source), settings.links_to)
+            known = plain_sites(local, settings.links_to)
             sites = choose_sites(settings.sites, list(known), source)
             unreachable = {site: known[site] for site in sites if known[site]}
-            facts = {
-                site: {"url": Path(source, site).as_uri(), "version": ""} for site in reached(sites, unreachable, say)
-            }
-            return Dataset(source, Path(source), "folder", facts, unreachable)
+            facts = {site: {"url": (local / site).as_uri(), "version": ""} for site in reached(sites, unreachable, say)}
+            return Dataset(source, local, "folder", facts, unreachable)
     prepare_environment()
     folder = datasets / dataset_name(source, settings.version)
     make_private(datasets.absolute())
     with exclusive(folder):
         if folder.exists():
             set_aside_if_broken(folder, folder, say)
-        if not folder.exists():
+        if folder.exists():
+            check_out(folder, settings.version or "HEAD", f"clone {folder}")
+        else:
             say(f"cloning {without_credentials(source)}")
             retry(lambda: clone(source, folder, settings.version, f"dataset.source {source!r}"), settings, say)
         return Dataset(without_credentials(source), folder, "datalad", *install_sites(settings, source, folder, say))
@@ -160,17 +161,20 @@ def clone(source: str, folder: Path, version: str | None, where: str) -> None:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if reason := refused(partial):
             raise InputError(reason, where)
-        if version is not None:
-            # A branch that exists only at the source is known here as a branch of the remote. git is given the commit's
-            # hash, so that it never takes a version for an option.
-            for name in [] if version.startswith("-") else [version, f"refs/remotes/origin/{version}"]:
-                found = commit(partial, name)
-                if found and ask_git(partial, "checkout", "--quiet", "--detach", found) is not None:
-                    break
-            else:
-                raise SourceError(f"has no branch, tag or commit {version!r}", where, "see dataset.version")
+        check_out(partial, version or "HEAD", where)
         if not is_whole(partial):
             raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, "start the same command again")
+
+
+def check_out(repository: Path, version: str, where: str) -> None:
+    """Check out a version, unless it is: a user may have moved a clone to another; errors name ``where``."""
+    # A branch that exists only at the source is known here as a branch of the remote. Git is given the commit's hash,
+    # so that it never takes a version for an option, and nothing to do at that commit: another run may be fetching.
+    found = commit(repository, version) or commit(repository, f"refs/remotes/origin/{version}")
+    if not found or (found != commit(repository) and ask_git(repository, "checkout", "--detach", found) is None):
+        raise SourceError(
+            f"has no branch, tag or commit {version!r} that git can check out", where, "see dataset.version"
+        )
 
 
 def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
@@ -329,8 +333,11 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
             if commit(folder / path) == recorded[path] and is_whole(folder / path):
                 del failed[path]
             else:
-                bad = [one for one in results if one["status"] in ("error", "impossible")]
-                own = [one for one in bad if Path(one["path"]) == folder / path]
+                own = [
+                    one
+                    for one in results
+                    if one["status"] in ("error", "impossible") and Path(one["path"]) == folder / path
+                ]
                 failed[path] = message_of(own, "DataLad gave no reason" if own else NOT_WHOLE)
         if failed:
             first = next(filter(PASSING.search, failed.values()), next(iter(failed.values())))
@@ -380,9 +387,8 @@ def clear(folder: Path, path: str, say: Say) -> None:
 
 def is_installed(dataset: Dataset, site: str) -> bool:
     """Whether a site is completely installed, as it was indexed: another process may just be installing it."""
-    folder = dataset.path / site
-    is_complete = (folder / ".git").exists() and (not site or mark_of(dataset.path, site).exists())
-    return is_complete and commit(folder) == dataset.sites[site]["version"]
+    is_complete = not site or mark_of(dataset.path, site).exists()
+    return is_complete and commit(dataset.path / site) == dataset.sites[site]["version"]
 
 
 def mark_of(folder: Path, path: str) -> Path:
@@ -404,8 +410,7 @@ def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
 
 def commit(folder: Path, name: str = "HEAD") -> str:
     """The commit that a repository is at, or that a name stands for; empty if there is no repository or commit."""
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    return (ask_git(folder, *words) or "").strip()
+    return (ask_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or "").strip()
 
 
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
@@ -421,8 +426,9 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
         fix = f"name another source, or in dataset.sites one of: {', '.join(shown)}"
         raise InputError("has neither participants nor sites", f"dataset.source {source!r}", fix)
     if list(known) == [""]:
-        where, fix = f"dataset.source {source!r}", "leave out dataset.sites"
-        raise InputError("has no sub-datasets to choose sites from", where, fix)
+        raise InputError(
+            "has no sub-datasets to choose sites from", f"dataset.source {source!r}", "leave out dataset.sites"
+        )
     chosen = []
     for name in wanted:
         matching = [site for site in known if name.strip("/") in (site or ".", site.rsplit("/", 1)[-1])]
@@ -454,7 +460,7 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
 
 def identifier_of(folder: Path) -> str:
     """The DataLad identifier of a dataset; empty if it has none."""
-    (known, *_) = config_of(folder, ".datalad/config").get("datalad.dataset.id", [""])
+    known, *_ = config_of(folder, ".datalad/config").get("datalad.dataset.id", [""])
     return known if IDENTIFIER.fullmatch(known) else ""
 
 
@@ -469,11 +475,13 @@ def is_whole(repository: Path) -> bool:
     The checked-out files must be those of the commit, and git-annex's own branch must have every file of the source's.
     """
     branches = "refs/remotes/origin/git-annex", "refs/heads/git-annex"
-    has_annex = ask_git(repository, "rev-parse", "--verify", "-q", branches[0]) is not None
     return (
         ask_git(repository, "diff-index", "--cached", "--quiet", "HEAD") is not None
         and ask_git(repository, "ls-files", "--deleted") == ""
-        and (not has_annex or ask_git(repository, "diff-tree", "-r", "--diff-filter=D", *branches) == "")
+        and (
+            ask_git(repository, "rev-parse", "--verify", "-q", branches[0]) is None  # it has no annex
+            or ask_git(repository, "diff-tree", "-r", "--diff-filter=D", *branches) == ""
+        )
     )
 
 
