@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import nibabel
 import numpy as np
@@ -18,12 +19,9 @@ from neurotier.core.files import write_text
 from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image as T1w
 from neurotier.pages.kit.chart import ORANGE
+from neurotier.pages.report import mosaics
 from neurotier.pages.report.mosaic import SLICES, TILE_PX, TITLE_PX, draw_mosaic, read_canonical
-from neurotier.pages.report.mosaics import (
-    Picture,
-    draw_mosaics,
-    pictures_of,
-)
+from neurotier.pages.report.mosaics import Picture, draw_all, draw_mosaics, pictures_of
 from neurotier.run.group import group_rows
 from nibabel.orientations import axcodes2ornt, ornt_transform
 from PIL import Image, ImageColor
@@ -181,6 +179,29 @@ def test_of_a_head_that_is_not_whole_on_its_tier_the_brain_is_drawn(tmp_path: Pa
     (picture,) = pictures_of([row], places, settings)
     assert picture.t1w.name == picture.mask.name.replace("_mask", "_T1w")
     assert picture.title.endswith("(brain only: the head is not here)")
+
+
+def test_of_a_head_that_goes_before_it_is_drawn_the_brain_is_drawn(
+    tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule ended well without a picture, and no start drew it when the head was there again."""
+    places, settings = make_results(tmp_path / "results", 1)
+    rows = read_table(places.group / "group.tsv", "group")[:1]
+    head = places.datasets / "demo" / rows[0]["image"]
+    mask = places.derivatives / rows[0]["mask"]
+    brain = mask.with_name(mask.name.replace("_mask", "_T1w"))
+    for source, target in zip((*pair, pair[0]), (head, mask, brain), strict=True):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+    def looked(*arguments: Any) -> list[Picture]:
+        pictures = pictures_of(*arguments)
+        head.unlink(missing_ok=True)
+        return pictures
+
+    monkeypatch.setattr(mosaics, "pictures_of", looked)
+    assert draw_all(rows, places, settings, 1) == []
+    assert len(list(places.mosaics.rglob("*.png"))) == 1
 
 
 def test_a_head_whose_content_has_a_name_without_an_ending_is_read(tmp_path: Path, pair: tuple[Path, Path]) -> None:

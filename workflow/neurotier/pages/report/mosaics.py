@@ -55,6 +55,16 @@ def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list
     return pictures
 
 
+def draw_all(rows: Sequence[Row], places: Places, settings: Settings, workers: int) -> list[str]:
+    """:func:`draw_mosaics` of :func:`pictures_of` rows, once more if some fail: a head may go before it is drawn."""
+    lines: list[str] = []
+    for _ in range(2):
+        lines = draw_mosaics(pictures_of(rows, places, settings), places.mosaics, workers, places.drawn)
+        if not lines:
+            break
+    return lines
+
+
 def mosaic_name(image: str) -> PurePosixPath:
     """Where an image's mosaic lies below the folder of mosaics.
 
