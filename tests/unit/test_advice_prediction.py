@@ -153,10 +153,12 @@ def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_siz
         facts = {"started_s": 90.0, "settings": settings.to_json(), "row": {"valid": valid}}
         write_json(places.runs / f"{short_hash(name)}.json", facts)
         write_json(places.record(name), record_of(name, phase_of("compute", 100.0, 110.0), run=short_hash(name)))
-    assert [(one.participant, one.size_bytes) for one in read_observed(settings, places)] == [(second, 0)]
+    (one,) = read_observed(settings, places)
+    assert (one.participant, one.size_bytes, one.was_disturbed) == (second, 0, False)
     assert size_of(Situation(settings, places).participants[second]) == 0
     places.record(second).unlink()
-    assert [one.participant for one in read_observed(settings, places)] == [first]
+    (one,) = read_observed(settings, places)
+    assert (one.participant, one.was_disturbed) == (first, True)
     (places.runs / f"{short_hash(first)}.json").unlink()
     assert [one.participant for one in read_observed(settings, places)] == [first], "its facts were lost"
 
@@ -239,6 +241,8 @@ def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
     )
     assert "and 2 more:" in calibrated(situation, few, everyone)
     assert " more" not in calibrated(situation, few, everyone[:3])
+    loud = inputs(observed=[replace(one, was_disturbed=True) for one in few.observed])
+    assert "by 2 participants already analysed, of runs that others disturbed:" in calibrated(situation, loud, [first])
     assert "by 2 participants already analysed:" in calibrated(situation, few, [first])
     many = inputs(observed=[job(size, 1.0 + size / 100) for size in (50, 100, 150, 200)])
     assert calibrated(situation, many, [first]).endswith("per MB, to 0 %")

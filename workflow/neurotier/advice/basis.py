@@ -55,6 +55,8 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
     else:
         who = [f"{name} ({size(situation.sizes[name])})" for name in chosen[:SHOWN]]
         where = " and ".join(who) + (f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else "")
+    if any(job.was_disturbed for job in inputs.observed):
+        where += ", of runs that others disturbed"
     costs = costs_of(inputs.observed)
     cpu = costs["compute"]["cpu_s"]
     text = f"CPU time and bytes by {where}: compute takes {seconds(cpu.base)} and {seconds(cpu.per_byte * 1e6)} per MB"

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +56,8 @@ class ObservedJob:
         Cost of the job that fetched its images, from the record; ``None`` if there was no such job.
     work_tier, host
         Tier of its work folder, and the machine; empty if it is not known.
+    was_disturbed
+        Whether others disturbed its run.
     """
 
     participant: str
@@ -69,6 +71,7 @@ class ObservedJob:
     got: Record | None = None
     work_tier: str = ""
     host: str = ""
+    was_disturbed: bool = False
 
     @property
     def cpu_s(self) -> float:
@@ -138,7 +141,8 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
             )
         rows = {name: each.get("row") or {} for name, each in facts.items()}
         quiet = [record for record in same if DISTURBED not in rows.get(record["run"], {}).get("valid", "")]
-        return [observe(record, sizes[record["participant"]], threads_of(settings)) for record in quiet or same]
+        jobs = (observe(record, sizes[record["participant"]], threads_of(settings)) for record in quiet or same)
+        return [replace(job, was_disturbed=not quiet) for job in jobs]
 
 
 def analysis(settings: Record) -> Record:
