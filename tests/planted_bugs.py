@@ -175,12 +175,15 @@ BUGS = (
     ),
     Bug(
         "planted-results",
-        "results below what another user made are refused, and nothing is touched",
+        "results below what another user made are refused by all that writes or removes, and nothing is touched",
         "neurotier/run/head.py",
         "            refuse_planted_results(places.results)\n"
         "            for tier in tiers:\n                tier.refuse_planted()\n        starts",
         "            pass\n        starts",
-        ("hostile/test_shared_tiers.py::test_results_below_what_another_user_made_are_refused",),
+        (
+            "hostile/test_shared_tiers.py::test_results_below_what_another_user_made_are_refused",
+            "hostile/test_shared_tiers.py::test_a_link_of_another_user_is_refused_by_all_that_removes",
+        ),
     ),
     Bug(
         "tool-blamed",
