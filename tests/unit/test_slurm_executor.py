@@ -186,11 +186,14 @@ def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
     assert asyncio.run(looked()) == []
 
 
-def looked_at(job: Any, log: Path, squeue: str, folder: Path, numbers: str = "7") -> list[SubmittedJobInfo]:
+def looked_at(
+    job: Any, log: Path, squeue: str, folder: Path, numbers: str = "7", **known: bool
+) -> list[SubmittedJobInfo]:
     """The jobs that go on after a look at some, of which squeue prints the rest of a line; scancel notes its words."""
     script(folder / "squeue", f'for number in {numbers}; do echo "$number|{squeue}"; done')
     script(folder / "scancel", f'echo "$@" >>{folder}/cancelled')
     executor = executor_of(own, keep_successful_logs=True)
+    vars(executor).update(known)
     executor.names, executor.said, executor.waiting = set(), set(), ""
     executor._submitted_job_clusters, executor._failed_nodes = set(), set()
     executor.has_news = threading.Event()
@@ -259,6 +262,18 @@ def test_a_job_is_given_up_that_waits_since_its_node_could_not_begin_it(
     why = ", and is given up: its node could not begin it" if is_given_up else ""
     lines = [f"neurotier: job {number} of rule analyze waits: {reason}{why}" for number in (7, 8)]
     assert capsys.readouterr().err.splitlines() == (lines if is_given_up else lines[:1])
+    assert (tmp_path / "cancelled").exists() == is_given_up
+
+
+@pytest.mark.parametrize("is_given_up", [True, False])
+def test_a_job_is_given_up_that_waits_since_no_node_is_left_but_those_that_failed(
+    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], is_given_up: bool
+) -> None:
+    """What fails on each node keeps the run for ever otherwise: an environment that an upgrade has broken."""
+    squeue = "PENDING|x|BadConstraints||/"
+    assert len(looked_at(share, tmp_path / "7.log", squeue, tmp_path, has_avoided=is_given_up)) == 1
+    why = ", and is given up: no node is left but those that failed" if is_given_up else ""
+    assert capsys.readouterr().err == f"neurotier: job 7 of rule analyze waits: BadConstraints{why}\n"
     assert (tmp_path / "cancelled").exists() == is_given_up
 
 

@@ -606,6 +606,24 @@ def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: P
 
 
 @pytest.mark.nightly
+def test_what_cannot_begin_on_any_node_does_not_keep_the_run(cluster: Cluster, project: Project) -> None:
+    """An environment broken for all fails so slowly that jobs wait when the last node is at fault."""
+    project.heads(*map("{:02d}".format, range(48)))
+    package = sysconfig.get_path("purelib") + "/snakemake"
+    (project.folder / "__main__.py").write_text("import time\ntime.sleep(9)\nraise SystemExit('broken')\n")
+    first_processes = [psutil.Process(cluster.daemons[node].pid).children()[0] for node in NODES]
+    for process in first_processes:
+        there = ["nsenter", f"--target={process.pid}", "--mount"]
+        subprocess.run([*there, "mount", "--bind", str(project.folder), package], check=True)
+    try:
+        done = started(project, *on_slurm(*project.configure(tool="noop"), group=1)).ended(200).failed()
+    finally:
+        for process in first_processes:
+            subprocess.run(["nsenter", f"--target={process.pid}", "--mount", "umount", package], check=True)
+    done.says("BadConstraints, and is given up: no node is left but those that failed", "0 of 48 participants done")
+
+
+@pytest.mark.nightly
 def test_a_job_whose_node_cannot_begin_it_is_done_on_another(cluster: Cluster, project: Project) -> None:
     """Its prolog fails, and Slurm would hold the job until somebody releases it."""
     project.heads("00", "01", "02", "03")

@@ -65,6 +65,9 @@ TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per
 NOT_BEGUN = re.compile("launch failed|JobHoldMaxRequeue")
 """Why a job is held that nodes could not begin, as with a failed prolog: it would wait until somebody releases it."""
 
+NO_NODE = "no node is left but those that failed"
+"""Why a job waits for ever, or Slurm refuses one, though a fault may be that of all jobs and of no node."""
+
 SCRIPT = """trap 'trap "" TERM; kill -TERM 0' TERM
 trap 'late=1; trap "" TERM; kill -TERM 0' USR1
 if [ ! -w "$HOME" ] && own="$(mktemp -d)"; then
@@ -126,9 +129,12 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         Why Slurm did not take the job submitted last; empty if it did.
     said, waiting
         What was said to the user, and what the journal has of jobs that wait.
+    has_avoided
+        Whether jobs were ever kept off a node; those that waited then are, even if all nodes may be tried again.
     """
 
     run_uuid: str
+    has_avoided = False
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
@@ -237,7 +243,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         said = errors or said.partition("\nTry ")[0]  # nor how to get help with an option that there is not
         if self._failed_nodes and FOR_GOOD.search(said):  # there may be no other node
             self._failed_nodes.clear()
-            said = "no node is left but those that failed"
+            said = NO_NODE
         if said and not FOR_GOOD.search(said) and time.monotonic() < self.seen_s + PATIENCE_S:
             self.refusal = said.rpartition("\n")[2]
         else:
@@ -272,6 +278,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                     is_too_much = info.job.attempt > 1 and TOO_MUCH.search(job.reason)
                     why = "this attempt asks for more than it may have" if is_too_much else ""
                     why = "its node could not begin it" if NOT_BEGUN.search(job.reason) else why
+                    # Its next attempt may run on those that failed, too.
+                    why = NO_NODE if self.has_avoided and job.reason == "BadConstraints" else why
                     ended = why and not slurm.answer("scancel", *self.clusters(), number)[1]
                     given_up = f", and is given up: {why}" if ended else ""
                     if ended or job.reason not in self.said:  # of all that wait for the same, one is named
@@ -325,6 +333,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         if not (why and node) or node in self._failed_nodes:
             return
         self._failed_nodes.add(node)
+        self.has_avoided = True
         self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given: {why}")
         if waiting := [other for other, job in jobs.items() if job.name in self.names and job.state == "PENDING"]:
             change = f"JobId={','.join(waiting)}", f"ExcNodeList={','.join(self._failed_nodes)}"
