@@ -183,6 +183,20 @@ def test_a_link_that_leads_to_an_older_folder_has_changed_everyone(tmp_path: Pat
     assert changed() == ["sub-01"]
 
 
+def test_an_image_that_must_not_be_read_has_nobody_indexed_at_each_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was indexed of it that could be another now; a look at everyone would take minutes on a network tier."""
+    plain_dataset(tmp_path / "dataset", {t1w("01"): small_head()})
+    (tmp_path / "dataset" / t1w("02")).parent.mkdir(parents=True)
+    (tmp_path / "dataset" / t1w("02")).symlink_to(tmp_path / "dataset" / ".." / "outside.nii.gz")
+    (tmp_path / "outside.nii.gz").touch()
+    dataset = Dataset("x", tmp_path / "dataset", "folder", {"": {}}, {})
+    indexed = {image.participant: [image] for image in index_dataset(dataset, SETTINGS, None, quiet).images}
+    monkeypatch.setattr("neurotier.dataset.index.index_dataset", lambda *_: pytest.fail("everyone was indexed"))
+    assert changed_since(dataset, SETTINGS, None, indexed, time.time() + 60) == []
+
+
 @pytest.mark.parametrize(
     ("filters", "count"),
     [

@@ -185,10 +185,10 @@ def changed_since(
         looked |= {PurePosixPath(site, name) for site, name in roots if INHERITED.fullmatch(name)}
 
     def is_other(path: PurePosixPath) -> bool:
-        content = contents.get(path, "--")  # as in a key; otherwise it begins with what follows
+        content = contents.get(path, "")  # it begins with what follows, unless it is a key, or must not be read
         with suppress(OSError):  # it is gone, or leads to something not mounted
             facts = (dataset.path / path).stat()
-            is_same = "--" in content or content.startswith(f"{facts.st_size}-{facts.st_mtime_ns}")
+            is_same = not content[:1].isdigit() or content.startswith(f"{facts.st_size}-{facts.st_mtime_ns}")
             return facts.st_ctime > indexed_s or not is_same
         return True
 
