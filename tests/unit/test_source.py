@@ -141,15 +141,20 @@ def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -
     assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
 
 
-def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(demo_copy: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["store", "network store", "transfer already in progress"])
+def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(
+    demo_copy: Path, tmp_path: Path, name: str
+) -> None:
+    """At once, though its description has words of failures that pass, or that are waited for as long as they last."""
     site, store = demo_copy / "SiteA", tmp_path / "store"
     store.mkdir()
     git(site, "annex", "initremote", "store", "type=directory", f"directory={store}", "encryption=none")
+    git(site, "annex", "describe", "store", name)
     git(site, "annex", "move", "--to", "store", ".")
     dataset = cloned(demo_copy, tmp_path)
-    where = "a copy is in store .try `git annex enableremote` in the clone"
+    where = f"a copy is in {name} .try `git annex enableremote` in the clone"
     with pytest.raises(SourceError, match=f"could not be fetched: not available; {where}"):
-        get_images(dataset.path, [IMAGE], ONCE, quiet)
+        get_images(dataset.path, [IMAGE], SETTINGS, pytest.fail)
     git(dataset.path / "SiteA", "annex", "enableremote", "store", f"directory={store}")
     assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
 
@@ -318,6 +323,19 @@ def test_a_clone_that_somebody_moved_is_set_back_to_the_version_asked_for(demo_c
     with pytest.raises(SourceError, match=rf"clone {clone}: has no .* 'v1' that git can check out; see"):
         cloned(demo_copy, tmp_path, version="v1")
     assert (clone / "CHANGES").read_text() == "mine"
+
+
+@pytest.mark.parametrize("version", ["HEAD~1", "@~1"])
+def test_a_version_that_is_counted_from_the_clones_own_is_counted_once(
+    demo_copy: Path, tmp_path: Path, version: str
+) -> None:
+    """Another results folder, or a job that misses a site, moved the clone by one more."""
+    for text in ("v1", "v2"):
+        (demo_copy / "CHANGES").write_text(text)
+        git(demo_copy, "add", "CHANGES")
+        git(demo_copy, "commit", "-m", text)
+    clones = [cloned(demo_copy, tmp_path, version=version).path for _ in range(2)]
+    assert [(clone / "CHANGES").read_text() for clone in clones] == ["v1", "v1"]
 
 
 def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:

@@ -195,11 +195,12 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> No
         try:
             return action()
         except SourceError as error:
-            if FETCHED_BY_ANOTHER.search(error.what):
+            reason = error.what.partition("; a copy is in ")[0]  # any description that a dataset gives a repository
+            if FETCHED_BY_ANOTHER.search(reason):
                 if not is_waiting:
                     say(f"{error.where}: another process is fetching it; waiting")
                 is_waiting, pause_s = True, LOOK_AGAIN_S
-            elif attempt >= settings.get_attempts or not PASSING.search(error.what):
+            elif attempt >= settings.get_attempts or not PASSING.search(reason):
                 raise
             else:
                 pause_s = settings.get_backoff_s * 2 ** (attempt - 1)

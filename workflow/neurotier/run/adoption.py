@@ -145,8 +145,7 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
 
 def last_note(places: Places, number: str) -> Record:
     """What a job of this run has noted last about itself; empty if nothing."""
-    notes = [note for note in read_notes(places, current_run()) if note.get("job") == number]
-    return next(reversed(notes), {})
+    return next((note for note in reversed(read_notes(places, current_run())) if note.get("job") == number), {})
 
 
 # What a job asks on its own behalf.

@@ -74,14 +74,15 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 
 def read_jobs(places: Places, run: str) -> Rows:
     """Rows of ``jobs.tsv`` of one run; empty if it had no jobs, or the file is damaged."""
-    rows = whole_json(places.cluster_jobs(run)).get("rows", [])
-    return [dict.fromkeys(columns("jobs")) | row for row in rows]  # earlier versions wrote fewer columns
+    # earlier versions wrote fewer columns
+    return [dict.fromkeys(columns("jobs")) | row for row in whole_json(places.cluster_jobs(run)).get("rows", [])]
 
 
 def all_job_rows(places: Places) -> Rows:
     """Rows of ``jobs.tsv`` of all runs, in order of time."""
-    files = sorted(places.cluster_jobs("any").parent.glob("*.json"))
-    return [row for file in files for row in read_jobs(places, file.stem)]
+    return [
+        row for file in sorted(places.cluster_jobs("any").parent.glob("*.json")) for row in read_jobs(places, file.stem)
+    ]
 
 
 def renew_jobs_table(places: Places) -> None:

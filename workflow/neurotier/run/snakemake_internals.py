@@ -62,8 +62,9 @@ def own_names(workflow: Any) -> dict[str, str]:
     includes this one as a module, to their own (``WorkflowModifier.rule_proxies``, 7.0).
     """
     modifier = workflow.modifier
-    known = modifier.rule_proxies._rules.items()
-    return {proxy.rule.name: name for name, proxy in known if proxy.rule in modifier.rules}
+    return {
+        proxy.rule.name: name for name, proxy in modifier.rule_proxies._rules.items() if proxy.rule in modifier.rules
+    }
 
 
 def translated(names: Mapping[str, str], given: Iterable[object]) -> frozenset[str]:
