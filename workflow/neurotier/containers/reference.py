@@ -185,7 +185,7 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Say) -
     settings = replace(settings, links_to=[])
     with naming_commands():
         say(f"cloning {image.source} for its image {image.name_there}")
-        retry(lambda: clone(image.source, folder, None, where), settings, say)
+        retry(lambda: clone(image.source, folder, "HEAD", where), settings, say)
         path = path_of(folder, image.name_there, where)
         at = commit(folder)
         say(f"fetching {path} of commit {at[:12]}")

@@ -188,8 +188,8 @@ def changed_since(
         content = contents.get(path, "")  # it begins with what follows, unless it is a key, or must not be read
         with suppress(OSError):  # it is gone, or leads to something not mounted
             facts = (dataset.path / path).stat()
-            is_same = not content[:1].isdigit() or content.startswith(f"{facts.st_size}-{facts.st_mtime_ns}")
-            return facts.st_ctime > indexed_s or not is_same
+            is_another = content[:1].isdigit() and not content.startswith(f"{facts.st_size}-{facts.st_mtime_ns}")
+            return facts.st_ctime > indexed_s or is_another
         return True
 
     if not any(map(is_other, looked)):

@@ -102,16 +102,17 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
             facts = {site: {"url": (local / site).as_uri(), "version": ""} for site in reached(sites, unreachable, say)}
             return Dataset(source, local, "folder", facts, unreachable)
     prepare_environment()
-    folder = datasets / dataset_name(source, settings.version)
+    folder, version = datasets / dataset_name(source, settings.version), settings.version or "HEAD"
     make_private(datasets.absolute())
     with exclusive(folder):
         if folder.exists():
             set_aside_if_broken(folder, folder, say)
         if folder.exists():
-            check_out(folder, settings.version or "HEAD", f"clone {folder}")
+            # HEAD~1 was counted when it was cloned, and would be another commit at each start
+            check_out(folder, re.sub(r"^(HEAD|@)(?![\w./-]).*", "HEAD", version), f"clone {folder}")
         else:
             say(f"cloning {without_credentials(source)}")
-            retry(lambda: clone(source, folder, settings.version, f"dataset.source {source!r}"), settings, say)
+            retry(lambda: clone(source, folder, version, f"dataset.source {source!r}"), settings, say)
         return Dataset(without_credentials(source), folder, "datalad", *install_sites(settings, source, folder, say))
 
 
@@ -152,7 +153,7 @@ def local_folder(source: str) -> Path:
     return path
 
 
-def clone(source: str, folder: Path, version: str | None, where: str) -> None:
+def clone(source: str, folder: Path, version: str, where: str) -> None:
     """Clone by DataLad and check out the version; only a complete clone gets the final name; errors name ``where``."""
     from datalad.api import clone as datalad_clone
 
@@ -161,7 +162,7 @@ def clone(source: str, folder: Path, version: str | None, where: str) -> None:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if reason := refused(partial):
             raise InputError(reason, where)
-        check_out(partial, version or "HEAD", where)
+        check_out(partial, version, where)
         if not is_whole(partial):
             raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, "start the same command again")
 
@@ -173,7 +174,9 @@ def check_out(repository: Path, version: str, where: str) -> None:
     found = commit(repository, version) or commit(repository, f"refs/remotes/origin/{version}")
     if not found or (found != commit(repository) and ask_git(repository, "checkout", "--detach", found) is None):
         raise SourceError(
-            f"has no branch, tag or commit {version!r} that git can check out", where, "see dataset.version"
+            f"has no branch, tag or commit {version!r} that git can check out",
+            where,
+            "see dataset.version, and what `git status` says of a clone",
         )
 
 
@@ -274,8 +277,10 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     check_own_files(folder)
     if reason := refused(folder):
         raise InputError(reason, f"dataset.source {source!r}")
-    known = subdatasets(dataset=str(folder), result_renderer="disabled")
-    recorded = {Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"] for one in known}
+    recorded = {
+        Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"]
+        for one in subdatasets(dataset=str(folder), result_renderer="disabled")
+    }
     sites = choose_sites(settings.sites, sites_among(list(recorded), is_bids(folder)), source)
     # If each participant is a sub-dataset, all of them belong to one site, the dataset itself.
     wanted = [path for path in recorded if path in sites or ("" in sites and path.startswith("sub-"))]
