@@ -392,12 +392,12 @@ def clear(folder: Path, path: str, say: Say) -> None:
 
 def is_installed(dataset: Dataset, site: str) -> bool:
     """Whether a site is completely installed, as it was indexed: another process may just be installing it."""
-    is_complete = not site or mark_of(dataset.path, site).exists()
-    return is_complete and commit(dataset.path / site) == dataset.sites[site]["version"]
+    return mark_of(dataset.path, site).exists() and commit(dataset.path / site) == dataset.sites[site]["version"]
 
 
 def mark_of(folder: Path, path: str) -> Path:
-    """The marker of a complete sub-dataset, in the git folder, where a dataset cannot place files."""
+    """The marker of a complete sub-dataset, or the folder of markers, in the git folder, where a dataset cannot place
+    files."""
     return folder / ".git" / "neurotier" / quote(path, safe="")
 
 
