@@ -293,13 +293,18 @@ def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Pa
         cloned(demo_copy, tmp_path, sites=[])
 
 
+def commit_version(dataset: Path, name: str) -> None:
+    """Commit and tag a version of a dataset, which its file ``CHANGES`` names."""
+    (dataset / "CHANGES").write_text(name)
+    git(dataset, "add", "CHANGES")
+    git(dataset, "commit", "-m", name)
+    git(dataset, "tag", name)
+
+
 def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
     """Results at v1 must not find v2 in their clone because other results wanted that."""
     git(demo_copy, "tag", "v1")
-    (demo_copy / "CHANGES").write_text("v2")
-    git(demo_copy, "add", "CHANGES")
-    git(demo_copy, "commit", "-m", "v2")
-    git(demo_copy, "tag", "v2")
+    commit_version(demo_copy, "v2")
     clones = {}
     for version in ("v1", "v2", None, "v1"):
         clones[version] = cloned(demo_copy, tmp_path, version=version).path
@@ -310,10 +315,7 @@ def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> N
 def test_a_clone_that_somebody_moved_is_set_back_to_the_version_asked_for(demo_copy: Path, tmp_path: Path) -> None:
     """Its records would say v1 of what is v2; without a version, what is checked out there is somebody's choice."""
     git(demo_copy, "tag", "v1")
-    (demo_copy / "CHANGES").write_text("v2")
-    git(demo_copy, "add", "CHANGES")
-    git(demo_copy, "commit", "-m", "v2")
-    git(demo_copy, "tag", "v2")
+    commit_version(demo_copy, "v2")
     clone = cloned(demo_copy, tmp_path, version="v1").path
     git(clone, "checkout", "v2")
     assert cloned(demo_copy, tmp_path, version="v1").path == clone
@@ -330,10 +332,8 @@ def test_a_version_that_is_counted_from_the_clones_own_is_counted_once(
     demo_copy: Path, tmp_path: Path, version: str
 ) -> None:
     """Another results folder, or a job that misses a site, moved the clone by one more."""
-    for text in ("v1", "v2"):
-        (demo_copy / "CHANGES").write_text(text)
-        git(demo_copy, "add", "CHANGES")
-        git(demo_copy, "commit", "-m", text)
+    for name in ("v1", "v2"):
+        commit_version(demo_copy, name)
     clones = [cloned(demo_copy, tmp_path, version=version).path for _ in range(2)]
     assert [(clone / "CHANGES").read_text() for clone in clones] == ["v1", "v1"]
 

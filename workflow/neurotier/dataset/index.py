@@ -185,7 +185,7 @@ def changed_since(
         looked |= {PurePosixPath(site, name) for site, name in roots if INHERITED.fullmatch(name)}
 
     def is_other(path: PurePosixPath) -> bool:
-        content = contents.get(path, "")  # it begins with what follows, unless it is a key, or must not be read
+        content = contents.get(path, "")  # size and time, or a key; empty for a folder, or what must not be read
         with suppress(OSError):  # it is gone, or leads to something not mounted
             facts = (dataset.path / path).stat()
             is_another = content[:1].isdigit() and not content.startswith(f"{facts.st_size}-{facts.st_mtime_ns}")
