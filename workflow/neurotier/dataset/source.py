@@ -107,12 +107,15 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
     with exclusive(folder):
         if folder.exists():
             set_aside_if_broken(folder, folder, say)
-        if folder.exists():
-            # HEAD~1 was counted when it was cloned, and would be another commit at each start
-            check_out(folder, re.sub(r"^(HEAD|@)(?![\w./-]).*", "HEAD", version), f"clone {folder}")
-        else:
+        if not folder.exists():
             say(f"cloning {without_credentials(source)}")
             retry(lambda: clone(source, folder, version, f"dataset.source {source!r}"), settings, say)
+        elif not re.match(r"(HEAD|@)(?![\w./-])", version) and commit_named(folder, version) != commit(folder):
+            raise SourceError(  # but HEAD~1 was counted when it was cloned
+                f"is not at dataset.version {version!r} any more",
+                f"clone {folder}",
+                "check it out there with git, or remove the clone",
+            )
         return Dataset(without_credentials(source), folder, "datalad", *install_sites(settings, source, folder, say))
 
 
@@ -162,22 +165,17 @@ def clone(source: str, folder: Path, version: str, where: str) -> None:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
         if reason := refused(partial):
             raise InputError(reason, where)
-        check_out(partial, version, where)
+        # Git is given the commit's hash, so that it never takes a version for an option.
+        found = commit_named(partial, version)
+        if found != commit(partial) and ask_git(partial, "checkout", "--detach", found) is None:
+            raise SourceError(f"has no branch, tag or commit {version!r}", where, "see dataset.version")
         if not is_whole(partial):
             raise SourceError(f"cannot be cloned: {NOT_WHOLE}", where, "start the same command again")
 
 
-def check_out(repository: Path, version: str, where: str) -> None:
-    """Check out a version, unless it is: a user may have moved a clone to another; errors name ``where``."""
-    # A branch that exists only at the source is known here as a branch of the remote. Git is given the commit's hash,
-    # so that it never takes a version for an option, and nothing to do at that commit: another run may be fetching.
-    found = commit(repository, version) or commit(repository, f"refs/remotes/origin/{version}")
-    if not found or (found != commit(repository) and ask_git(repository, "checkout", "--detach", found) is None):
-        raise SourceError(
-            f"has no branch, tag or commit {version!r} that git can check out",
-            where,
-            "see dataset.version, and what `git status` says of a clone",
-        )
+def commit_named(repository: Path, version: str) -> str:
+    """The commit of a version; a branch that exists only at the source is known in its clone as the remote's."""
+    return commit(repository, version) or commit(repository, f"refs/remotes/origin/{version}")
 
 
 def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
