@@ -62,6 +62,9 @@ BUSY = 20
 MEMORY_BYTES = 400_000_000
 """Least in which a run of this size ends: Snakemake and a pool take most of it."""
 
+MEMORY_MB = 8000
+"""Granted to the jobs, which need less than estimated: so many have room in a small control group, too."""
+
 PROBE = {"file_mib": 64, "time_s": 8, "repetitions": 1, "streams": 4, "share": 0.5}
 ITERATIONS = 200
 """Of brain extraction, which by default takes 1,000 of them."""
@@ -146,7 +149,7 @@ def campaign(project: Project, part: str, campaign: dict[str, Any], **sections: 
     """Advise, run the campaign, and hold the one against the other."""
     asked = {"repetitions": 1, "seed": SEED, **campaign}
     arguments, own = advise(project, part, campaign=asked, **sections)
-    project.succeeds(*arguments)
+    project.succeeds(*arguments, "--resources", f"mem_mb={MEMORY_MB}")
     advice, runs, plan = map(own.table, ("advice/advice.tsv", "comparison/compared_runs.tsv", "campaign/plan.tsv"))
     outcomes = []
     for row in advice:

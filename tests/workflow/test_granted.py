@@ -43,6 +43,19 @@ def test_no_more_are_analysed_at_once_than_was_granted(project: Project, options
     assert int(run["peak_parallelism"]) == most
 
 
+def test_memory_that_was_granted_counts_beyond_what_the_machine_has(project: Project) -> None:
+    """As users are told to say who know that jobs need less than estimated."""
+    project.heads("01", "02", "03")
+    tools = script(project.folder / "tools" / "strip", 'sleep 2\ncp "$1" "$2/brain.nii.gz"').parent
+    own = {"command": "strip {input} {output}", "brain": "brain.nii.gz", "memory_mb": 10**6}
+    granted = ["--resources", f"mem_mb={2 * 10**6 + 10**5}"]
+    project.succeeds(
+        "tabulate_profile", *project.configure(tool={"name": "own", "own": own}), *granted, path=tools, cores=3
+    )
+    (run,) = project.table("profile/runs.tsv")
+    assert run["peak_parallelism"] == "2"
+
+
 def test_nobody_is_begun_after_a_failure_unless_the_command_says_so(project: Project) -> None:
     """The image that is no image is the largest, so that it comes first."""
     noise = np.random.default_rng(1).bytes(200_000)

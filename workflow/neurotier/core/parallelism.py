@@ -86,7 +86,7 @@ def mean(spans: Sequence[Span]) -> float | None:
 
 
 def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """For how many jobs at once each resource has room, counting from the smallest job.
+    """For how many jobs at once each resource has room, counting from the smallest job, which runs in any case.
 
     Parameters
     ----------
@@ -99,9 +99,11 @@ def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[
     --------
     >>> fits({"mem_mb": 1000}, {"mem_mb": [300, 500, 400], "work_mb": [10, 10, 10]})
     {'mem_mb': 2}
+    >>> fits({"mem_mb": 1000}, {"mem_mb": [2000, 2000]})
+    {'mem_mb': 1}
     """
     return {
-        resource: sum(used <= limits[resource] for used in accumulate(sorted(each)))
+        resource: max(1, sum(used <= limits[resource] for used in accumulate(sorted(each))))
         for resource, each in needs.items()
         if resource in limits
     }

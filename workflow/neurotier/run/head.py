@@ -185,7 +185,10 @@ class Head:
             if is_main_process(workflow):
                 close_logs(workflow)
                 known = slots(workflow, plan.threads)
-                plan.most_mb = known["limits"].get("mem_mb")
+                if plan.elsewhere:
+                    plan.most_mb = known["limits"].get("mem_mb")
+                else:
+                    plan.room |= known["limits"]
                 command = self.command()
                 self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
                 asked = sorted(PAGES.keys() & command.targets)

@@ -125,21 +125,20 @@ class Needs:
         return members_of(share, self.places)
 
     def of(self, participant: str, attempt: int = 1) -> Need:
-        """What a participant takes, capped at what there is: a job that really needs more will fail and say so.
+        """What a participant takes, however much there is.
 
         Memory of its processes is multiplied by the number of the attempt; what it keeps on a work tier in memory is
         not. Where the tier has no limit of inodes, no files are counted.
         """
         images, settings = self.images(participant), self.settings
-        work_mb = self.within("work_mb", megabytes(work_bytes(images, settings)))
+        work_mb = megabytes(work_bytes(images, settings))
         if self.is_app:
             needed_mb = settings.app.memory_mb
         else:
             base_mb, per_mb = make_tool(settings.tool).memory_mb
             needed_mb = base_mb + per_mb * max((image.size_bytes or 0 for image in images), default=0) // MEGABYTE
         needed_mb = needed_mb * attempt + work_mb * self.fills_memory
-        files = self.within("work_files", work_files(images, settings) or 0)
-        return Need(self.within("mem_mb", needed_mb), work_mb, files)
+        return Need(needed_mb, work_mb, work_files(images, settings) or 0)
 
     def divided(self, slots: int | None, members: Sequence[str]) -> Granted:
         """How many participants compute, and how many copy, at the same time in ``slots`` slots, as far as known."""

@@ -115,7 +115,7 @@ class Plan(Needs):
 
         If a participant needs more memory than any job is given, this process ends: every attempt would be killed.
         """
-        if self.elsewhere and self.most_mb is not None:
+        if self.most_mb is not None:
             needed_mb, name = max((self.of(name).mem_mb + self.own_mb(), name) for name in self.members(share))
             if needed_mb > self.most_mb:
                 problem = f"needs a job of {needed_mb:,} MB of memory, and jobs get at most {self.most_mb:,} MB"

@@ -185,7 +185,6 @@ def run_row(
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
     facts |= {"paused": STOPPED in {row["account_reason"] for row in rows}, "clock_set": clock_was_set(readings)}
     needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
-    needed_by.room = facts["limits"]  # the room at that time: the work tier may be gone
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,
