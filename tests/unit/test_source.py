@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from neurotier.containers.store import look_at
 from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.private import private_folder
 from neurotier.core.settings import DemoSettings
+from neurotier.dataset import contents
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.index import index_dataset
@@ -42,16 +43,22 @@ SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).datas
 ONCE = dataclasses.replace(SETTINGS, get_attempts=1)
 
 
+WAITING_S = 60.0
+"""For what must happen sooner."""
+
+
 class Server(http.server.ThreadingHTTPServer):
     """Serves a folder on loopback; ``down`` makes it answer 503 that many times for annexed contents.
 
-    ``pages`` makes it send a page instead, as proxies do; ``pause_s`` makes it wait before it sends a content.
+    ``pages`` makes it send a page instead, as proxies do; ``pause_s`` makes it wait before it sends a content. After
+    half of the first content, ``stall`` makes it say no more, and keep the connection, for as long.
     """
 
     down = 0
     pages = 0
     pause_s = 0.0
     served = 0
+    stall: threading.Event | None = None
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -65,10 +72,23 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 return
             self.server.served += 1
             time.sleep(self.server.pause_s)
+            if self.server.served == 1 and self.server.stall:
+                self.send_half(self.server.stall)
+                return
             if self.server.pages > 0 or "Range" in self.headers:
                 self.send_part()
                 return
         super().do_GET()
+
+    def send_half(self, over: threading.Event) -> None:
+        """Send half of a content, and hold the connection."""
+        whole = Path(self.translate_path(self.path)).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(whole)))
+        self.end_headers()
+        self.wfile.write(whole[: len(whole) // 2])
+        over.wait(timeout=WAITING_S)
+        self.close_connection = True
 
     def send_part(self) -> None:
         """Send a page in place of a content, or the content from where git-annex has it, if only the page."""
@@ -132,12 +152,28 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
 
 
 def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -> None:
-    """git-annex takes it for the content's first bytes, and fetches the others; what it has then it removes."""
+    """git-annex takes it for the content's first bytes, and fetches the others; what it has then it removes, several
+    times.
+    """
     dataset = cloned(address(web), tmp_path)
-    web.pages = 1
+    web.pages = 5
     attempts: list[str] = []
     assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 1
     assert "erification of content failed" in attempts[0]
+    assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
+
+
+def test_a_content_that_stalls_is_begun_again(web: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firewall may forget a connection, whose ends then wait for each other; here for 1 s instead of 30."""
+    dataset = cloned(address(web), tmp_path)
+    monkeypatch.setattr(contents, "FETCHING", [word.replace("30s", "1s") for word in contents.FETCHING])
+    web.stall = threading.Event()
+    with ThreadPoolExecutor(1) as beside:
+        fetched = beside.submit(get_images, dataset.path, [IMAGE], SETTINGS, quiet)
+        try:
+            assert fetched.result(timeout=WAITING_S) == 1
+        finally:
+            web.stall.set()
     assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
 
 

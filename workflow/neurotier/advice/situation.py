@@ -14,14 +14,15 @@ from neurotier.advice.placements import COLD, Placement, caches
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage
 from neurotier.advice.rehearsal import LONGEST_S, measure_cold_start, read_rehearsed, rehearse_shared
 from neurotier.core.control_groups import usable_cores
-from neurotier.core.errors import InputError, NeurotierError, SourceError
+from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import gathered
 from neurotier.dataset.bids import size_of
-from neurotier.dataset.contents import check_known_somewhere, is_present
+from neurotier.dataset.commands import ask_annex
+from neurotier.dataset.contents import is_present
 from neurotier.meter.others import others_share
 from neurotier.meter.residency import resident_share
 from neurotier.model.machine import Processors
@@ -277,13 +278,12 @@ def choose_first(situation: Situation) -> list[str]:
     if len(here) >= min(count, len(sizes)):
         return choose(here, count)
     chosen = choose(sizes, count)
-    for path in (path for name in chosen for path in missing[name]):
-        try:
-            check_known_somewhere(dataset, path, links_to)
-        except NeurotierError as error:
+    records, _ = ask_annex(dataset, "whereis", [path for name in chosen for path in missing[name]])
+    for record in records:
+        if not (record["whereis"] or record["untrusted"]):
             raise SourceError(
-                f"cannot be analysed as a calibration: {error.what}",
-                path,
+                "cannot be analysed as a calibration: git-annex knows of no copy of its content",
+                record["file"],
                 "name in advice.calibration the results folder of another run with the same tool",
-            ) from None
+            )
     return chosen

@@ -29,6 +29,12 @@ OBJECTS = "/annex/objects/"
 ANYWHERE = ("/",)
 """Where links may lead in a folder that the user made."""
 
+FETCHING = ("-c", "annex.retry=3", "-c", "annex.stalldetection=1B/30s")
+"""As often as DataLad; and a transfer that has begun, and of which nothing comes for 30 s to 2 min, is begun again."""
+
+UNKNOWN = "not available"
+"""All that git-annex says of a content of which it knows no copy: no retry can help."""
+
 POINTER_BYTES = 32 * 1024
 """Largest size of a pointer file, which stands for an unlocked file without its content."""
 
@@ -154,14 +160,18 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     def fetch() -> None:
         wanted = lacking(missing)
-        records, said = ask_annex(dataset, "get", wanted, "-c", "annex.retry=3")  # like DataLad
+        records, said = ask_annex(dataset, "get", wanted, *FETCHING)
         left = lacking(wanted)
         if left and all(record["success"] for record in records):
             # two git-annex at once: one may leave the pointer to an unlocked file whose content it has fetched
             ask_annex(dataset, "fsck", left, "--fast")
             left = lacking(left)
         for path in left:
-            check_known_somewhere(dataset, path, links_to)
+            if os.path.islink(dataset / path) and not content_of(dataset, path, links_to).key:
+                raise SourceError("is not in the dataset", path)  # else it may be gone, to return
+        if left and said == UNKNOWN:
+            fix = "ask the dataset's keepers, or leave the participant out"
+            raise SourceError("git-annex knows of no copy of its content", left[0], fix)
         if left:
             http = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
             # where that file is missing, git-annex cannot look up "tcp", and skips the source
@@ -180,19 +190,6 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # made by git-annex for the file
                 flush_folder(folder)
     return len(missing)
-
-
-def check_known_somewhere(dataset: Path, path: str, links_to: Sequence[str]) -> None:
-    """Raise :class:`SourceError` if git-annex knows of no copy of a file, so that no retry can help."""
-    if os.path.islink(dataset / path) and not content_of(dataset, path, links_to).key:  # else it may be gone, to return
-        raise SourceError("is not in the dataset", path)
-    records, _ = ask_annex(dataset, "whereis", [path])
-    if records and not any(record["whereis"] or record["untrusted"] for record in records):
-        raise SourceError(
-            "git-annex knows of no copy of its content",
-            path,
-            "ask the dataset's keepers, or leave the participant out",
-        )
 
 
 def drop_images(dataset: Path, paths: Sequence[str]) -> str:
