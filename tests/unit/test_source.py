@@ -151,6 +151,12 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
     assert not image.exists()
 
 
+def test_a_clone_over_http_is_whole(web: Server, tmp_path: Path) -> None:
+    """A web server without git's own protocol gives all objects but the empty tree, which git knows by itself."""
+    made = cloned(address(web), tmp_path)
+    assert cloned(address(web), tmp_path, pytest.fail) == made
+
+
 def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -> None:
     """git-annex takes it for the content's first bytes, and fetches the others; what it has then it removes, several
     times.

@@ -515,6 +515,8 @@ def looks_broken(repository: Path) -> bool:
                 file.unlink()
                 # or git-annex would take the files of that index for known to a new database, and drop no unlocked one
                 ask_git(repository, "update-ref", "-d", "refs/annex/last-index")
+    # git knows the empty tree by itself, so a web server is not asked for it, and fsck misses it in the clone
+    ask_git(repository, "hash-object", "-w", "-t", "tree", os.devnull)
     has_branch = commit(repository, "refs/heads/git-annex") != ""
     has_name = ask_git(repository, "config", "annex.uuid") is not None
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
