@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.core.tiers import Tier
 from neurotier.storage.daq.holding import lines, most_held
-from neurotier.storage.daq.walk import Point, check_job, judged, write_job
+from neurotier.storage.daq.walk import HEADER, MAGIC, Point, backlog, check_job, judged, write_job
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
 from told import told
@@ -78,7 +79,8 @@ def test_a_record_that_is_not_as_it_was_written_is_found(tmp_path: Path, spoil: 
         (0.99, 50.0, None, "0 50"),
         (0.91, 50.0, None, "0 4000"),
         (0.91, 50.0, 100.0, "0 50"),  # what fio took longer is no deficit
-        (0.92, 150.0, 150.0, "0 2500"),
+        (0.92, 150.0, 150.0, "0 2000"),
+        (0.92, 105.0, 105.0, "0 105"),  # a flush and a record of each writer were still to come
         (0.89, 50.0, 50.0, "1 11000"),
         (0.5, None, None, "1 50000"),
     ],
@@ -88,9 +90,24 @@ def test_buffer_is_told_where_it_is_known_and_a_rare_flush_excuses_little(
 ) -> None:
     settings = settings_of("daq", tmp_path, {"disk": tmp_path}, seconds=2, flush_s=5, target_s=100, tolerance=0.05).daq
     row = {"flushed": "while writing", "rate_bytes_per_s": 1000, "input_bytes_per_s": 1000}
+    row |= {"writers": 2, "record_bytes": 5}
     row |= {"throughput_bytes_per_s": reached * 1000, "backlog_peak_bytes": peak_bytes}
     curve = [] if left_bytes is None else [(2.0, left_bytes)]
     assert told(judged(row, [reached * 1000], curve, settings), "late_writers buffer_bytes") == expected
+
+
+def test_writers_that_keep_up_need_no_more_at_their_end_than_before(tmp_path: Path) -> None:
+    """The last record counts, although not every record is looked at, and a writer that ended before the others."""
+    counts, rate = [10_775, 10_770], 20e6
+    files = [tmp_path / f"daq.{writer}" for writer in range(len(counts))]
+    for file, count in zip(files, counts, strict=True):
+        records = np.zeros(count, np.dtype(HEADER | {"itemsize": RECORD}))
+        records["magic"], records["len"] = MAGIC, RECORD
+        records["offset"] = np.arange(count) * RECORD
+        records["seconds"], records["nanoseconds"] = np.divmod(records["offset"] / rate * 1e9, 1e9)
+        records.tofile(file)
+    curve = backlog(files, [count * RECORD for count in counts], RECORD, len(files) * rate, 3.0)
+    assert max(held for _, held in curve) < (counts[0] - counts[1] + len(files)) * RECORD
 
 
 SHORT: dict[str, Any] = {"writers": [2], "rate": "2 MB", "seconds": 0.2}

@@ -75,15 +75,15 @@ def backlog(
 
 
 def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """When some records of a writer were written, s by fio's clock, and the bytes before each."""
+    """When some records of a writer were written, s by fio's clock, and the bytes before each, or with the last."""
     count = written_bytes // record_bytes
     if not count:
         return None
     records = np.memmap(file, np.dtype(HEADER | {"itemsize": record_bytes}), "r", shape=(count,))
-    looked = records[:: max(1, count // SAMPLES)]
+    looked = records[[*range(0, count, max(1, count // SAMPLES)), count - 1]]
     if not ((looked["magic"] == MAGIC) & (looked["len"] == record_bytes)).all():
         return None
-    return looked["seconds"] + 1e-9 * looked["nanoseconds"], looked["offset"]
+    return looked["seconds"] + 1e-9 * looked["nanoseconds"], np.append(looked["offset"][:-1], written_bytes)
 
 
 GB = 1e9
@@ -349,7 +349,8 @@ def judged(row: Row, writer_rates: list[float] | None, curve: Curve, settings: D
     late = sum(rate < least for rate in writer_rates)
     behind = row["input_bytes_per_s"] * (1 if late else 1 - flush) - row["throughput_bytes_per_s"]
     if behind > 0 and not late and (end_s := curve[-1][0] if curve else 0.0):
-        behind = curve[-1][1] / end_s - row["input_bytes_per_s"] * flush
+        incomplete = row["writers"] * row["record_bytes"]  # a record of each is still to come whole
+        behind = (curve[-1][1] - incomplete) / end_s - row["input_bytes_per_s"] * flush
     known = [row["backlog_peak_bytes"]] if row["backlog_peak_bytes"] is not None else []
     if late or behind > 0:  # even if the rate is kept, a small deficit may grow
         known.append(behind * settings.target_s)
