@@ -98,6 +98,13 @@ def test_memory_that_keeps_jobs_waiting_is_named(places: Places) -> None:
     assert run["limited_by"] == "memory has room for 2 at once (500 MB each, 1,200 MB)"
 
 
+def test_nothing_is_said_to_limit_a_run_that_ended_before_all_were_done(places: Places) -> None:
+    """Who was running when it was killed may have run beside the two of which there are times."""
+    note(places, "r1", parallelism=2)
+    (run,) = run_rows(places, rows_of([record("sub-1", 100.0), record("sub-2", 102.0)]), [], 3)
+    assert run["limited_by"] is None
+
+
 @pytest.mark.parametrize(
     ("facts", "failures", "everyone", "validity"),
     [

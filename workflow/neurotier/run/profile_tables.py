@@ -173,7 +173,7 @@ def run_row(
     Two jobs of 2 s each, the second started 1 s after the first: makespan 3 s, mean parallelism 4/3.
     """
     run = facts["run"]
-    done = len({row["participant"] for row in rows})
+    missing = everyone - len({row["participant"] for row in rows}) - len(failures)
     rows = [row for row in rows if row["run"] == run]
     failed = sum(failure["run"] == run for failure in failures)
     if not rows and not failed:
@@ -188,7 +188,7 @@ def run_row(
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,
-        "valid": validity(facts, failed, everyone - done - len(failures), len(spans), everyone, run == current_run()),
+        "valid": validity(facts, failed, missing, len(spans), everyone, run == current_run()),
         **{name: facts[name] for name in ("oversubscribed", "image", "cores", "parallelism")},
         "tool": facts["analysis"],
         **{f"{role}_tier": tier["name"] for role, tier in facts["tiers"].items()},
@@ -205,7 +205,7 @@ def run_row(
         "mean_parallelism": mean(spans),
         "peak_parallelism": peak(spans),
         "peak_computing": peak(job_spans([row for row in rows if row["phase"] in COMPUTING_PHASES])),
-        "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs, failed),
+        "limited_by": limited_by(facts["parallelism"], spans, facts["limits"], needs, failed + missing),
         **taken,
     }
 
