@@ -17,12 +17,12 @@ RATES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 def seconds(value: float | None) -> str:
     """A time with three significant digits.
 
-    >>> [seconds(value) for value in (0, 0.0123, 1.234, 31.25, 312.4, 5312.4, None)]
-    ['0 s', '0.012 s', '1.23 s', '31.2 s', '312 s', '5,312 s', 'n/a']
+    >>> [seconds(value) for value in (0, -1e-9, 0.0123, 1.234, 31.25, 312.4, 5312.4, None)]
+    ['0 s', '0.000 s', '0.012 s', '1.23 s', '31.2 s', '312 s', '5,312 s', 'n/a']
     """
     if not value:
         return MISSING if value is None else "0 s"
-    return f"{value:,.3f} s" if abs(value) < 0.0995 else f"{three_digits(value)} s"
+    return f"{value:z,.3f} s" if abs(value) < 0.0995 else f"{three_digits(value)} s"
 
 
 def clock(value: float | None) -> str:
