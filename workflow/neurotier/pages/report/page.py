@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -407,7 +407,7 @@ def facts(data: ReportData) -> list[Section]:
         tier = data.settings.placement["images"]
         about["Container image"] = f"{name}: {size(container['size_bytes'])}, on the tier {tier}, sha256:{checksum}"
     about["Dataset"] = source_of(data) + f" ({dataset['kind']})" * bool(dataset["kind"])
-    about |= {"Its path": dataset["path"] or MISSING, "Selected": selection(data)}
+    about |= {"Its path": dataset["path"] or MISSING, "Selected": images_of(data, data.selected)}
     sections = [Section("Run facts", facts=about)]
     if known["tiers"]:
         rows = [{"role": role} | tier for role, tier in known["tiers"].items()]
@@ -419,14 +419,15 @@ def facts(data: ReportData) -> list[Section]:
     return sections
 
 
-def selection(data: ReportData) -> str:
-    """What is to be analysed of how many participants, at which sites and which version of each."""
+def images_of(data: ReportData, participants: Collection[str]) -> str:
+    """How many images participants have, at which sites and which version of each."""
     noun = "file" if data.settings.is_app else "T1w image"
-    chosen = {name.rpartition("/")[0] for name in data.selected}
+    chosen = {name.rpartition("/")[0] for name in participants}
     versions = [(site, one.get("version")) for site, one in (data.dataset["sites"] or {}).items() if site in chosen]
     sites = [(site or "the dataset itself") + (f" ({version[:8]})" if version else "") for site, version in versions]
     where = f" at {counted(len(sites), 'site')}: {', '.join(sites)}" if any(map(any, versions)) else ""
-    return f"{counted(len(data['images']), noun)} of {counted(len(data.selected), 'participant')}{where}"
+    images = sum(row["participant"] in participants for row in data["images"])
+    return f"{counted(images, noun)} of {counted(len(participants), 'participant')}{where}"
 
 
 def once(data: ReportData) -> Section:
@@ -475,7 +476,8 @@ def methods(data: ReportData) -> Section:
     tool, versions = app_name(data.settings), data.facts["versions"] or {}
     used = without(versions, *{"brainextractor"} - {tool})
     text = (
-        f"{tool}{within} analysed {selection(data)}, of the {BIDS} dataset {source_of(data)}, with {software(used)}."
+        f"{tool}{within} analysed {images_of(data, data.done)}, of the {BIDS} dataset {source_of(data)}, with"
+        f" {software(used)}."
         f" There are results of {len(data.done):,} of {counted(len(data.selected), 'participant')}."
     )
     if run and run["mean_parallelism"] and run["participants"] == len(data.done):
