@@ -42,7 +42,6 @@ IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).dataset
 ONCE = dataclasses.replace(SETTINGS, get_attempts=1)
 
-
 WAITING_S = 60.0
 """For what must happen sooner."""
 
@@ -51,20 +50,28 @@ class Server(http.server.ThreadingHTTPServer):
     """Serves a folder on loopback; ``down`` makes it answer 503 that many times for annexed contents.
 
     ``pages`` makes it send a page instead, as proxies do; ``pause_s`` makes it wait before it sends a content. After
-    half of the first content, ``stall`` makes it say no more, and keep the connection, for as long.
+    half of the first file whose path has ``stalls_at`` it says no more, and keeps the connection until ``over``.
     """
 
     down = 0
     pages = 0
     pause_s = 0.0
     served = 0
-    stall: threading.Event | None = None
+    stalls_at = ""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.over = threading.Event()
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
+        if self.server.stalls_at and self.server.stalls_at in self.path:
+            self.server.stalls_at = ""
+            self.send_half()
+            return
         if "/annex/objects/" in self.path:
             if self.server.down > 0:
                 self.server.down -= 1
@@ -72,22 +79,19 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 return
             self.server.served += 1
             time.sleep(self.server.pause_s)
-            if self.server.served == 1 and self.server.stall:
-                self.send_half(self.server.stall)
-                return
             if self.server.pages > 0 or "Range" in self.headers:
                 self.send_part()
                 return
         super().do_GET()
 
-    def send_half(self, over: threading.Event) -> None:
+    def send_half(self) -> None:
         """Send half of a content, and hold the connection."""
         whole = Path(self.translate_path(self.path)).read_bytes()
         self.send_response(200)
         self.send_header("Content-Length", str(len(whole)))
         self.end_headers()
         self.wfile.write(whole[: len(whole) // 2])
-        over.wait(timeout=WAITING_S)
+        self.server.over.wait(timeout=WAITING_S)
         self.close_connection = True
 
     def send_part(self) -> None:
@@ -169,17 +173,32 @@ def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -
     assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
 
 
+def in_time(web: Server, work: Callable[[], Any]) -> Any:
+    """What a function returns before the server gives up a connection that it holds."""
+    with ThreadPoolExecutor(1) as beside:
+        future = beside.submit(work)
+        try:
+            return future.result(timeout=WAITING_S)
+        finally:
+            web.over.set()
+
+
+def test_a_clone_that_stalls_is_begun_again(web: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firewall may forget a connection, whose ends then wait for each other; here for 1 s instead of 120."""
+    monkeypatch.setenv("GIT_HTTP_LOW_SPEED_TIME", "1")
+    web.stalls_at = "/.git/objects/"
+    said: list[str] = []
+    dataset = in_time(web, lambda: cloned(address(web), tmp_path, said.append))
+    assert "attempt 1 of " in "".join(said)
+    assert list(dataset.sites) == ["SiteA"]
+
+
 def test_a_content_that_stalls_is_begun_again(web: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A firewall may forget a connection, whose ends then wait for each other; here for 1 s instead of 30."""
+    """The same of git-annex, for 1 s instead of 30."""
     dataset = cloned(address(web), tmp_path)
     monkeypatch.setattr(contents, "FETCHING", [word.replace("30s", "1s") for word in contents.FETCHING])
-    web.stall = threading.Event()
-    with ThreadPoolExecutor(1) as beside:
-        fetched = beside.submit(get_images, dataset.path, [IMAGE], SETTINGS, quiet)
-        try:
-            assert fetched.result(timeout=WAITING_S) == 1
-        finally:
-            web.stall.set()
+    web.stalls_at = "/annex/objects/"
+    assert in_time(web, lambda: get_images(dataset.path, [IMAGE], SETTINGS, quiet)) == 1
     assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
 
 

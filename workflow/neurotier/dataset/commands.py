@@ -30,7 +30,7 @@ TRANSPORTS = ("https", "http", "ssh", "git", "file")
 
 PASSING = re.compile(
     r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
-    r"|unable to access|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed|verification of content failed"
+    r"|unable to access|fetch failed|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed|verification of content failed"
     r"|git-annex gave no reason|(?<!/)\.git/annex/(tmp|objects)/.* does not exist",
     re.IGNORECASE,
 )
@@ -89,6 +89,9 @@ def prepare_environment() -> None:
         "GIT_TERMINAL_PROMPT": "0",
         "DATALAD_LOG_LEVEL": "critical",
         "DATALAD_UI_PROGRESSBAR": "none",
+        # A firewall may forget a connection, whose ends then wait for each other.
+        "GIT_HTTP_LOW_SPEED_LIMIT": "1",
+        "GIT_HTTP_LOW_SPEED_TIME": "120",
         # Whatever a dataset's own configuration says: only fetch, and make clones that share nothing with their source.
         "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "DATALAD_CLONE_RECKLESS": "",
