@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -107,6 +109,22 @@ def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(install
     for definition in (tmp_path / "lab" / "containers").glob("*.def"):
         needed = re.findall(r"^    (\S+\.\w+) /opt/", definition.read_text(), re.MULTILINE)
         assert [name for name in needed if not definition.parent.joinpath(name).exists()] == []
+
+
+def test_what_is_laid_out_from_an_installation_that_nobody_may_write_to_is_ones_own(
+    installed: Path, tmp_path: Path
+) -> None:
+    central = tmp_path / "central"
+    shutil.copytree(installed, central, symlinks=True)
+    subprocess.run(["chmod", "-R", "a-w", central], check=True)
+    try:
+        assert neurotier(central, tmp_path, "init", "lab")[0] == 0
+        copies = [
+            copy for name in ("config", "profiles", "containers") for copy in (tmp_path / "lab").glob(f"{name}/**/*")
+        ]
+        assert not [copy for copy in copies if not copy.stat().st_mode & stat.S_IWUSR]
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", central], check=True)
 
 
 def test_nothing_is_laid_out_over_a_checkout(installed: Path, tmp_path: Path) -> None:

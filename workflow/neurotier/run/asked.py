@@ -82,8 +82,11 @@ def open_page(results: Path, name: str) -> int:
     files = results.iterdir() if results.is_dir() else []  # glob would find nothing in a folder closed to us
     pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
-        fix = "give a results folder, or have one made: snakemake all"
-        raise SettingsError("has no page" if results.is_dir() else "is no folder", str(results), fix)
+        raise SettingsError(
+            "has no page" if results.is_dir() else "is no folder",
+            str(results),
+            "give a results folder, or have one made: snakemake all",
+        )
     if name and name not in pages:
         raise SettingsError(f"has no page {name!r}", str(results), f"it has {', '.join(sorted(pages))}")
     page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
@@ -151,25 +154,29 @@ def lay_out(folder: Path) -> list[str]:
     added = []
     if (folder / "dataset_description.json").exists():
         raise SettingsError("is a BIDS dataset, which is only read", str(folder), "choose another folder")
-    if os.path.lexists(link) and not link.is_symlink():
-        fix = "choose another folder; in a checkout there is nothing to lay out"
-        raise SettingsError("is there already, and is no link to an installed workflow", str(link), fix)
+    if link.exists() and not link.is_symlink():
+        raise SettingsError(
+            "is there already, and is no link to an installed workflow",
+            str(link),
+            "choose another folder; in a checkout there is nothing to lay out",
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in COPIED:
             if not os.path.lexists(folder / name):
                 with made_whole(folder / name) as partial:
                     shutil.copytree(ROOT / name, partial, ignore=shutil.ignore_patterns("__pycache__"))
+                    for path in (partial, *partial.rglob("*")):
+                        path.chmod(path.stat().st_mode | 0o200)  # nobody may write to an installation for everyone
                 added.append(name)
-        if not link.is_symlink() or link.resolve() != (ROOT / LINKED).resolve():
+        if link.resolve() != (ROOT / LINKED).resolve():
             with made_whole(link) as partial:
                 partial.symlink_to(ROOT / LINKED)
             added.append(LINKED)
     except OSError as error:
-        is_copy = isinstance(error, shutil.Error)  # of copytree: source, target and reason for each file
-        why = error.args[0][0][2] if is_copy else error.strerror
+        why = error.strerror or error.args[0][0][2]  # of copytree: source, target and reason for each file
         raise TierError(f"cannot be written: {why}", str(error.filename or folder)) from None
     return [
-        f"{folder}: {', '.join(added)}" if added else f"{folder}: everything is there",
+        f"{folder}: {', '.join(added) or 'everything is there'}",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",
     ]
