@@ -5,6 +5,7 @@ So does a checkout by conda-forge's Python, which has no functions for system ca
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -14,12 +15,14 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import missing
+from packaging.requirements import Requirement
 from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git, sleeping
 
 
@@ -152,6 +155,25 @@ def test_a_full_disk_is_named_and_the_same_command_goes_on(
     subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
     assert neurotier(installed, tmp_path, "init", "small/lab")[0] == 0
     assert sorted(path.name for path in (small / "lab").iterdir()) == ["config", "containers", "profiles", "workflow"]
+
+
+def required(requirement: Requirement, extra: str = "") -> Iterator[Requirement]:
+    """What a package requires, itself or for an extra of it."""
+    for each in map(Requirement, importlib.metadata.requires(requirement.name) or []):
+        if not each.marker or any(each.marker.evaluate({"extra": name}) for name in [extra, *requirement.extras]):
+            yield each
+
+
+def test_what_snakemakes_own_report_needs_comes_with_the_package() -> None:
+    """The developers' tools bring it, too, so that a run in a checkout cannot show that it is missing."""
+    waiting = [*map(Requirement, tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])]
+    found = {}
+    while waiting:
+        each = waiting.pop()
+        if str(each) not in found:
+            found[str(each)] = each.name
+            waiting += required(each)
+    assert {each.name for each in required(Requirement("snakemake"), "reports")} - {*found.values()} == set()
 
 
 OLD_PYTHON = """
