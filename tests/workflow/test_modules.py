@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import yaml
 from modules import TWO, configuration
-from support import Ended, Project
+from readmes import LINES
+from support import Ended, Project, processes_in, sleeping, wait_for
 
 DEPLOYED = """
 configfile: "config/config.yaml"
@@ -77,8 +78,21 @@ def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
 def test_example_goes_on_with_the_masks(project: Project) -> None:
     own = yaml.safe_dump(configuration(project.folder, "results"))
     (project.folder / "own.yaml").write_text(own)
-    example = ("--snakefile", "config/examples/module/Snakefile", "--workflow-profile", "none")
-    project.succeeds(*example, "--configfile", "own.yaml")
+    project.succeeds("--snakefile", "config/examples/module/Snakefile", "--configfile", "own.yaml")
     (mask,) = project.derivatives.rglob("sub-*_mask.nii.gz")
     template = nibabel.load(project.folder / "template.nii.gz")
     assert np.allclose(template.get_fdata(), nibabel.load(mask).get_fdata(), atol=1e-6)
+
+
+def test_a_killed_run_of_the_example_goes_on_by_the_same_command(project: Project) -> None:
+    """As everywhere: ``--unlock`` is never needed."""
+    project.heads("01")
+    command, *given = next(line for line in LINES if "module/Snakefile" in line).removesuffix(" --cores 2").split()
+    given = ["neurotier_participants", *given, *project.configure(tool=sleeping(300))]
+    killed = project.start(*given)
+    wait_for(lambda: processes_in(project.folder, "sleep 300"), killed)
+    killed.kill()
+    killed.wait()
+    project.configure(tool="noop")  # nobody is done who would be done again
+    assert command == "snakemake"
+    project.succeeds(*given).says("Results: 1 of 1 participant done, 0 failed")
