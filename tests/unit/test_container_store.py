@@ -88,6 +88,11 @@ def test_a_tag_beside_the_digest_is_not_told_to_the_engine(tmp_path: Path) -> No
         assert target.read_text() == f"{name}@sha256:{64 * '0'}"
 
 
+def test_an_unpacked_image_is_not_said_to_be_absent(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"^config key app\.image: .*: is no file; give a \.sif or \.def file"):
+        read_reference(str(tmp_path), "app.image")
+
+
 @pytest.fixture
 def said() -> list[str]:
     """What stores have said."""

@@ -59,8 +59,18 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     assert len(made["on-host"]) >= 8
     assert not list(tmp_path.rglob("pwned"))
     image.rename(tmp_path / "elsewhere.sif")  # who was analysed by it stays so
-    project.fails("participants", *given, "--config", "results=in-image", "--sdm", "apptainer").says("no such file")
+    project.fails("participants", *given, "--config", "results=in-image", "--sdm", "apptainer").says(
+        "is no file; give a"
+    )
     assert there.record("sub-01") == record
+
+
+def test_a_tool_without_an_image_is_said_to_run_outside_a_container(project: Project) -> None:
+    project.heads("01")
+    made = ("results/index/tool.json", *project.configure(tool="noop"))
+    said = "Looking for noop, and having it ready"
+    project.succeeds(*made, "--sdm", "apptainer").says(f"{said} outside a container: tool.noop.image is not set")
+    assert project.succeeds(*made, "--forcerun", "prepare_tool").lines("outside a container") == []
 
 
 def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> None:

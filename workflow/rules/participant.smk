@@ -13,6 +13,11 @@ rule prepare_tool:
         tool=lambda wildcards: plan.tool(),
     message:
         "Looking for {params.tool[name]}, and having it ready"
+        + (
+            ""
+            if settings.image or not settings.in_containers
+            else " outside a container: tool.{params.tool[name]}.image is not set"
+        )
     script:
         "../scripts/prepare_tool.py"
 
