@@ -41,14 +41,11 @@ def refusal(address: str) -> str:
     described = f"its address {one_line(address)[:100]!r}"
     if not address.isprintable():
         return f"{described} has characters that addresses do not have"
-    if address.startswith("-"):
-        return f"{described} would be read as an option"
-    if address.startswith(("///", "/", "./", "../")):
+    if address.startswith(("/", "./", "../")):
         return ""
     if HELPER.match(address):
         return f"{described} would run a helper of git"
-    url = URL.match(address)
-    if url is not None:
+    if url := URL.match(address):
         if url["scheme"].lower() not in TRANSPORTS:
             return f"{described} is of a kind that is not used here ({', '.join(TRANSPORTS)})"
         parts = url["authority"].split("@")

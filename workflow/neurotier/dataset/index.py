@@ -41,11 +41,11 @@ from neurotier.dataset.commands import ask_git, in_repository
 from neurotier.dataset.contents import Content, content_if_readable
 from neurotier.dataset.source import Dataset, missed
 
-IGNORE = [
-    re.compile(r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"),
-    re.compile(r"/(func|dwi|fmap|perf|eeg|meg|ieeg|beh|pet|micr|nirs|motion|mrs)(/|$)"),
-    re.compile(r"/\."),
-]
+IGNORED = re.compile(
+    r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"
+    r"|/(func|dwi|fmap|perf|eeg|meg|ieeg|beh|pet|micr|nirs|motion|mrs)(/|$)"
+    r"|/\."
+)
 """Folders that cannot hold T1w images."""
 
 PARTICIPANTS_BYTES = 8 << 20
@@ -132,7 +132,7 @@ def index_dataset(
     for name in sorted({image.participant for image in images}):
         if (first := twins.setdefault(name.lower(), name)) != name:
             skipped[name] = f"differs from {first} in case alone"
-    images = [image for image in images if twins[image.participant.lower()] == image.participant]
+    images = [image for image in images if image.participant not in skipped]
     sites = {image.site for image in images}
     if is_app and "" in sites and len(sites) > 1:
         raise InputError(
@@ -225,7 +225,7 @@ def index_site(
         below = path.removeprefix(above)
         if suffixes is not None:
             return PARTICIPANT_FOLDER.match(below) is not None
-        return path not in others and not any(each.search(f"/{below}") for each in IGNORE)
+        return path not in others and not IGNORED.search(f"/{below}")
 
     def is_listed(path: str) -> bool:
         folders = PurePosixPath(path.removeprefix(above)).parents[:-1]
@@ -353,10 +353,11 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
     InputError
         If it looks like one, but its name is not BIDS or not safe.
     """
-    subject, *rest = PurePosixPath(path).relative_to(site).parts
+    below = PurePosixPath(path).relative_to(site)
+    subject, *rest = below.parts
     if suffixes is None:
         ends = T1W.search(path)
-        return read_image(path, site) if ends and (ends[1] or is_t1w("/".join((subject, *rest)))) else None
+        return read_image(path, site) if ends and (ends[1] or is_t1w(str(below))) else None
     if not rest or (suffixes and rest[-1].split(".")[0].rsplit("_", 1)[-1] not in suffixes):
         return None
     if not SAFE_PATH.fullmatch(path):

@@ -346,11 +346,8 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
             first = next(filter(PASSING.search, failed.values()), next(iter(failed.values())))
             raise SourceError(f"cannot be installed: {first}", ", ".join(failed))
 
-    try:
+    with suppress(SourceError):  # of those that are left
         retry(attempt, settings, say)
-    except SourceError:
-        if not failed:
-            raise
     for path in failed:
         clear(folder, path, say)
     return failed
@@ -426,8 +423,11 @@ def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> li
     if not wanted:
         if sites := [site for site in known if not NO_SITES.fullmatch(site)]:
             return sites
-        fix = f"name another source, or in dataset.sites one of: {', '.join(shown)}"
-        raise InputError("has neither participants nor sites", f"dataset.source {source!r}", fix)
+        raise InputError(
+            "has neither participants nor sites",
+            f"dataset.source {source!r}",
+            f"name another source, or in dataset.sites one of: {', '.join(shown)}",
+        )
     if list(known) == [""]:
         raise InputError(
             "has no sub-datasets to choose sites from", f"dataset.source {source!r}", "leave out dataset.sites"

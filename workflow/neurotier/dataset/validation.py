@@ -38,8 +38,11 @@ def validate(folder: Path, where: str) -> Record:
         If the validator cannot be run.
     """
     if not PROGRAM.exists():
-        fix = "pip install bids-validator-deno, or set dataset.validation to none"
-        raise ToolError("the BIDS validator is not installed", where, fix)
+        raise ToolError(
+            "the BIDS validator is not installed",
+            where,
+            "pip install bids-validator-deno, or set dataset.validation to none",
+        )
     done = subprocess.run(
         [PROGRAM, "--json", "--ignoreNiftiHeaders", folder],
         env=os.environ | {"PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
