@@ -8,19 +8,23 @@ import http.server
 import itertools
 import multiprocessing
 import os
+import pty
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configured import settings_at
-from conftest import nightly
+from conftest import missing, nightly
 from neurotier.analysis.rehearsal.description import text_of
 from neurotier.analysis.staging import stage_in
 from neurotier.containers.reference import read_reference
@@ -36,7 +40,7 @@ from neurotier.dataset.index import index_dataset
 from neurotier.dataset.source import Dataset, fault_of, is_whole, local_folder, obtain, refused, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
-from support import NOBODY, git, plain_dataset, quiet, script, small_head, t1w
+from support import NOBODY, git, plain_dataset, quiet, script, small_head, t1w, wait_for
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).dataset
@@ -218,6 +222,44 @@ def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(
         get_images(dataset.path, [IMAGE], SETTINGS, pytest.fail)
     git(dataset.path / "SiteA", "annex", "enableremote", "store", f"directory={store}")
     assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
+
+
+def test_ssh_asks_nobody_at_a_terminal(tmp_path: Path) -> None:
+    """Whether to trust a host that it does not know, nor for a password: a run waited for ever for the answer."""
+    if not Path("/usr/sbin/sshd").exists():
+        missing("an SSH server")
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    (tmp_path / "set").write_text(f"HostKey {tmp_path}/key\nPidFile none\nListenAddress 127.0.0.1:{port}\n")
+    server = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", str(tmp_path / "set")], stderr=subprocess.DEVNULL)
+
+    def answers() -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return True
+        return False
+
+    wait_for(answers, server)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        code = 0
+        try:
+            cloned(f"ssh://127.0.0.1:{port}/nowhere", tmp_path, get_attempts=1)
+        except SourceError:
+            code = SourceError.exit_code
+        os._exit(code)
+    try:
+        _, status = wait_for(lambda: done if any(done := os.waitpid(pid, os.WNOHANG)) else None, within_s=60)
+        assert os.waitstatus_to_exitcode(status) == SourceError.exit_code
+        assert b"yes/no" not in os.read(terminal, 65536)
+    finally:
+        server.terminate()
+        server.wait()
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.close(terminal)
 
 
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:

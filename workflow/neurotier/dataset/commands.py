@@ -87,6 +87,8 @@ def prepare_environment() -> None:
         os.environ.pop(variable, None)
     for variable, value in {
         "GIT_TERMINAL_PROMPT": "0",
+        "SSH_ASKPASS": "false",  # whatever it asks, a password or whether to trust a host, is answered by nobody
+        "SSH_ASKPASS_REQUIRE": "force",
         "DATALAD_LOG_LEVEL": "critical",
         "DATALAD_UI_PROGRESSBAR": "none",
         # A firewall may forget a connection, whose ends then wait for each other.
