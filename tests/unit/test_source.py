@@ -40,7 +40,7 @@ from neurotier.dataset.index import index_dataset
 from neurotier.dataset.source import Dataset, fault_of, is_whole, local_folder, obtain, refused, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
-from support import NOBODY, git, plain_dataset, quiet, script, small_head, t1w, wait_for
+from support import NOBODY, PATIENCE_S, committed, git, plain_dataset, quiet, script, small_head, t1w, wait_for
 
 IMAGE = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
 SETTINGS = settings_at(dataset={"sites": ["SiteA"], "get_backoff_s": 0.2}).dataset
@@ -260,6 +260,28 @@ def test_ssh_asks_nobody_at_a_terminal(tmp_path: Path) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         os.close(terminal)
+
+
+def test_contents_of_a_tree_in_a_special_remote_are_fetched_at_once(tmp_path: Path) -> None:
+    """Of two git-annex that learn at once what the tree holds, one waited for ever; others find its database locked."""
+    labels = [f"{number:02}" for number in range(1, 11)]
+    source = committed(
+        plain_dataset(tmp_path / "source", {t1w(label): small_head(int(label)) for label in labels}), annexed=True
+    )
+    (folder := tmp_path / "tree").mkdir()
+    where = f"directory={folder}"
+    git(source, "annex", "initremote", "tree", "type=directory", where, "encryption=none", "exporttree=yes")
+    git(source, "annex", "export", "HEAD", "--to", "tree")
+    git(source, "annex", "drop", "--force", ".")
+    dataset = cloned(source, tmp_path, sites=[])
+    git(dataset.path, "annex", "enableremote", "tree", where)
+    new = multiprocessing.get_context("fork").Process
+    fetching = [new(target=get_images, args=(dataset.path, [t1w(one)], ONCE, quiet), daemon=True) for one in labels]
+    for one in fetching:
+        one.start()
+    for one in fetching:
+        one.join(PATIENCE_S / len(labels))
+    assert [one.exitcode for one in fetching] == [0] * len(labels)
 
 
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:

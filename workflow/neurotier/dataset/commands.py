@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from neurotier.core.errors import KilledError, SourceError, one_line, without_credentials
-from neurotier.core.files import Record
+from neurotier.core.files import Record, exclusive
 from neurotier.core.installed import search_path
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
@@ -31,7 +31,7 @@ TRANSPORTS = ("https", "http", "ssh", "git", "file")
 PASSING = re.compile(
     r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
     r"|unable to access|fetch failed|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed|verification of content failed"
-    r"|git-annex gave no reason|(?<!/)\.git/annex/(tmp|objects)/.* does not exist",
+    r"|git-annex gave no reason|database is locked|(?<!/)\.git/annex/(tmp|objects)/.* does not exist",
     re.IGNORECASE,
 )
 """Failures that pass: of a network, where a proxy may send a page in place of a content; or since another git-annex
@@ -149,6 +149,13 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
     records = []
     reasons = list[str]()
     for (root, _), names in below.items():
+        # What lies in a special remote that holds a tree, git-annex learns when it first looks there; of two that do so
+        # at once, one waits for ever. Asked for a key that is in no tree, it learns that alone, without the network.
+        looks = command in ("get", "drop")
+        trees = looks and ask_git(root, "grep", "-h", "exporttree=yes", "refs/heads/git-annex:remote.log")
+        for remote in (trees or "").splitlines():
+            with exclusive(dataset / ".git" / "exports"):
+                ask_git(root, "annex", "checkpresentkey", "SHA256-s0--none", remote[:36])
         words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
         try:
             process = start_process(
