@@ -217,7 +217,7 @@ def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(
     git(site, "annex", "describe", "store", name)
     git(site, "annex", "move", "--to", "store", ".")
     dataset = cloned(demo_copy, tmp_path)
-    where = f"a copy is in {name} .try `git annex enableremote` in the clone"
+    where = f"a copy is in {name} .unless external, try `git annex enableremote` in the clone"
     with pytest.raises(SourceError, match=f"could not be fetched: not available; {where}"):
         get_images(dataset.path, [IMAGE], SETTINGS, pytest.fail)
     git(dataset.path / "SiteA", "annex", "enableremote", "store", f"directory={store}")
