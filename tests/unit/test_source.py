@@ -284,6 +284,44 @@ def test_contents_of_a_tree_in_a_special_remote_are_fetched_at_once(tmp_path: Pa
     assert [one.exitcode for one in fetching] == [0] * len(labels)
 
 
+def test_a_tree_in_a_special_remote_leaves_a_plain_folder_as_it_is(tmp_path: Path) -> None:
+    """A ``.git`` in it would make it a repository without a commit, which the next run could not clone."""
+    folder, labels = tmp_path / "plain", ["01", "02"]
+    inner = plain_dataset(folder / "NYU", {t1w(label): small_head(int(label)) for label in labels})
+    committed(inner, annexed=True)
+    (tree := tmp_path / "tree").mkdir()
+    git(
+        inner, "annex", "initremote", "tree", "type=directory", f"directory={tree}", "encryption=none", "exporttree=yes"
+    )
+    git(inner, "annex", "export", "HEAD", "--to", "tree")
+    git(inner, "annex", "drop", "--force", t1w("01"))
+    assert get_images(folder, [f"NYU/{t1w('01')}"], ONCE, quiet) == 1
+    assert [path.name for path in folder.iterdir()] == ["NYU"]
+    lock = inner / ".git" / ".exports.lock"
+    lock.unlink()
+    lock.symlink_to("nowhere")  # as where nothing can be written: what git-annex kept costs only space
+    assert drop_images(folder, [f"NYU/{t1w('02')}"]).startswith("1 of 1: unsafe")
+
+
+def test_what_is_said_of_a_tree_is_no_option_of_git_annex(tmp_path: Path) -> None:
+    """A dataset brings what is known about special remotes: a word of it could be an option of git-annex."""
+    source = plain_dataset(tmp_path / "source", {t1w("01"): small_head(1)})
+    committed(source, annexed=True)
+    script(source / "evil", f"touch {tmp_path / 'ran'}")
+    git(source, "-c", "annex.largefiles=nothing", "add", "evil")
+    git(source, "commit", "--quiet", "-m", "hostile")
+    git(source, "annex", "registerurl", "SHA256-s0--none", "http://127.0.0.1:9/none")
+    branch = git(source, "rev-parse", "--abbrev-ref", "HEAD").strip()
+    git(source, "checkout", "--quiet", "git-annex")
+    (source / "remote.log").write_text("-cannex.http-headers-command=./evil a=b name=x exporttree=yes\n")
+    git(source, "add", "remote.log")
+    git(source, "commit", "--quiet", "-m", "hostile")
+    git(source, "checkout", "--quiet", branch)
+    dataset = cloned(source, tmp_path, sites=[])
+    assert get_images(dataset.path, [t1w("01")], ONCE, quiet) == 1
+    assert not (tmp_path / "ran").exists()
+
+
 def test_what_another_run_is_fetching_into_the_shared_clone_is_waited_for(web: Server, tmp_path: Path) -> None:
     dataset = cloned(address(web), tmp_path)
     web.pause_s = 4

@@ -85,8 +85,7 @@ def refused_subdatasets(folder: Path, paths: Iterable[str]) -> dict[str, str]:
 
 def check_own_files(folder: Path) -> None:
     """Raise :class:`InputError` if ``.gitmodules`` or ``.datalad/config`` is a link, which git would follow."""
-    listed = ask_git(folder, "ls-tree", "HEAD", ".gitmodules", ".datalad", ".datalad/config")
-    for line in (listed or "").splitlines():
+    for line in (ask_git(folder, "ls-tree", "HEAD", ".gitmodules", ".datalad", ".datalad/config") or "").splitlines():
         facts, _, name = line.partition("\t")
         if facts.startswith(LINK):
             raise InputError("is a link, which is not followed", str(folder / name))

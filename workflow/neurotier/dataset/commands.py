@@ -15,7 +15,8 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -45,6 +46,10 @@ LOOK_AGAIN_S = 2.0
 
 TOGETHER = 2000
 """Most files per command: Linux usually allows 2 MiB of arguments and environment."""
+
+WITH_TREE = re.compile(r"^(\w[\w-]{35}) .*exporttree=yes", re.MULTILINE)
+"""Line of ``remote.log`` about a special remote that holds a tree, with its identifier: a dataset brings it, and could
+have git-annex take another word for an option, and run a program."""
 
 NO_ANNEX = "First run: git-annex init"
 """Message of git-annex in a repository that it has not initialised."""
@@ -112,15 +117,19 @@ def prepare_environment() -> None:
 
 def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Call git for this repository, never for one above it."""
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables}
-    words = ["git", "-C", str(repository), *arguments]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, errors="replace")
+    return subprocess.run(
+        ["git", "-C", str(repository), *arguments],
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables},
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
     """Output of a git command called by :func:`call_git`; ``None`` if it fails."""
     done = call_git(repository, *arguments, **variables)
-    return done.stdout if done.returncode == 0 else None
+    return None if done.returncode else done.stdout
 
 
 def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[Record], str]:
@@ -149,23 +158,22 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
     records = []
     reasons = list[str]()
     for (root, _), names in below.items():
+        start = partial(
+            start_process,
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            errors="replace",
+        )
         # What lies in a special remote that holds a tree, git-annex learns when it first looks there; of two that do so
-        # at once, one waits for ever. Asked for a key that is in no tree, it learns that alone, without the network.
-        looks = command in ("get", "drop")
-        trees = looks and ask_git(root, "grep", "-h", "exporttree=yes", "refs/heads/git-annex:remote.log")
-        for remote in (trees or "").splitlines():
-            with exclusive(dataset / ".git" / "exports"):
-                ask_git(root, "annex", "checkpresentkey", "SHA256-s0--none", remote[:36])
-        words = ["git-annex", command, *options, "--json", "--json-error-messages", "--", *names]
+        # at once, one waits for ever. Asked for a key that is in no tree, it learns that alone, without the network
+        # (but for a remote that holds other objects, too: annexobjects=yes).
+        for remote in WITH_TREE.findall(ask_git(root, "cat-file", "blob", "refs/heads/git-annex:remote.log") or ""):
+            with suppress(OSError), exclusive(root / ".git" / "exports"):  # of what cannot be written, it says so below
+                start(["git-annex", "checkpresentkey", "SHA256-s0--none", remote]).communicate()
         try:
-            process = start_process(
-                words,
-                cwd=root,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                errors="replace",
-            )
+            process = start(["git-annex", command, *options, "--json", "--json-error-messages", "--", *names])
         except OSError as error:
             raise SourceError(f"does not answer: {error.strerror}", "git-annex", "reinstall the environment") from None
         out, complaints = process.communicate()
