@@ -105,6 +105,13 @@ def test_nothing_is_said_to_limit_a_run_that_ended_before_all_were_done(places: 
     assert run["limited_by"] is None
 
 
+def test_memory_in_which_all_have_room_is_not_named(places: Places) -> None:
+    """Though there are fewer of whom there are times than were asked for: the others were not done when it ended."""
+    note(places, "r1", parallelism=25, limits={"mem_mb": 240_000})
+    (run,) = run_rows(places, rows_of([record(f"sub-{number}", 100.0 + number) for number in range(10)]), [], 30)
+    assert run["limited_by"] == "jobs of 2 s were over before more than 2 could be started, one every 1.00 s"
+
+
 @pytest.mark.parametrize(
     ("facts", "failures", "everyone", "validity"),
     [

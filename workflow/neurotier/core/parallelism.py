@@ -128,27 +128,30 @@ def limited_by(
     'memory has room for 2 at once (400 MB each, 1,000 MB)'
     >>> limited_by(3, [(0, 1), (0.9, 2), (1.8, 3)], {}, {})
     'jobs of 1.1 s were over before more than 2 could be started, one every 0.90 s'
+    >>> limited_by(8, [(0, 1), (0, 1), (1, 2)], {"mem_mb": 9000}, {"mem_mb": [400] * 3}, failed=5)
+    'jobs of 1 s were over before more than 2 could be started, one every 0.50 s'
     >>> limited_by(1, [(0, 1), (2, 3)], {}, {})
     '0.7 ran at once on average: fewer at the first start, at the last end or between two jobs'
     >>> limited_by(2, [(0, 2), (0, 1), (1, 2)], {}, {}) is limited_by(2, [(0, 1)], {}, {}, failed=1) is None
     True
     """
-    if asked is None or not spans:
+    if not asked or not spans:
         return None
-    if (count := len(spans) + failed) < asked:
+    done = len(spans)
+    if (count := done + failed) < asked:
         return f"there {'was' if count == 1 else 'were'} only {counted(count, 'participant')}"
     most = peak(spans)
     if most + failed < asked:
         room = fits(limits, needs)
-        tight = min(room, key=room.__getitem__, default=None)
-        if tight is not None and room[tight] < asked:
+        tight = min(room, key=room.__getitem__, default="")
+        if room.get(tight, asked) < min(asked, done):  # if all have room, it is not what kept them waiting
             each, (name, unit) = statistics.median(needs[tight]), RESOURCES[tight]
             return f"{name} has room for {room[tight]} at once ({each:,.0f} {unit} each, {limits[tight]:,} {unit})"
         lasted_s = statistics.median(end - start for start, end in spans)
         starts_s = [start for start, _ in spans]
-        every_s = (max(starts_s) - min(starts_s)) / max(1, len(spans) - 1)
+        every_s = (max(starts_s) - min(starts_s)) / max(1, done - 1)
         return f"jobs of {lasted_s:.2g} s were over before more than {most} could be started, one every {every_s:.2f} s"
     reached = mean(spans)
-    if reached is not None and not failed and reached < FULL_SHARE * asked:
+    if reached and not failed and reached < FULL_SHARE * asked:
         return f"{reached:.1f} ran at once on average: fewer at the first start, at the last end or between two jobs"
     return None
