@@ -130,7 +130,8 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     Raises
     ------
     SourceError
-        If no copy of a content is known (at once), or it could not be fetched in ``get_attempts`` attempts.
+        If of nothing that is missing a copy is known (at once), or if it could not be fetched in ``get_attempts``
+        attempts.
     InputError
         If a file is a link that leads out of the dataset, a FIFO, or anything else but a file.
     """
