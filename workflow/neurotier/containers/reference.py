@@ -125,7 +125,7 @@ def read_reference(text: str, where: str) -> Reference:
     if archive:
         raise SettingsError("no such archive", where, "correct the path (oci: takes a folder)")
     if not path.is_file():
-        raise SettingsError("is no file", where, KINDS)
+        raise SettingsError("is no file" if path.exists() else "no such file", where, KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
         raise SettingsError("is neither a .sif nor a .def file", where)
     return Reference(str(path), "definition" if path.suffix == ".def" else "file", path)
