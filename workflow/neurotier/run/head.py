@@ -185,12 +185,12 @@ class Head:
             if is_main_process(workflow):
                 close_logs(workflow)
                 known = slots(workflow, plan.threads)
+                command = self.command()
+                self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
                 if plan.elsewhere:
                     plan.most_mb = known["limits"].get("mem_mb")
                 else:
-                    plan.room |= known["limits"]
-                command = self.command()
-                self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
+                    plan.room |= known["limits"]  # now that the tiers are known to answer
                 asked = sorted(PAGES.keys() & command.targets)
                 name_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
                 succeeded, failed = partial(self.finish, True), partial(self.finish, False)
