@@ -238,7 +238,7 @@ class Needs:
     def room(self) -> dict[str, int]:
         """How much there is for jobs, as far as known: memory that the machine and control groups allow this process,
         unless jobs run on other nodes; room on the work tier, unless each node has its own, or its path is missing
-        here; inodes, if files are counted.
+        here; inodes, if files are counted. What Snakemake was given counts instead, once a start has looked at it.
         """
         room: dict[str, int] = {}
         if not self.elsewhere:
