@@ -49,6 +49,8 @@ LOADED = ("nibabel", "numpy", "pandas", "psutil", "scipy.optimize", "yaml")
 
 ANY = "a number that was chosen: twice as much does as well"
 NONE = "no process ends with 128: signals are numbered from 1"
+NEVER = "of numbers that are never equal"
+SET = "it is set before it is used"
 KNOWN: dict[str, str] = {
     'core/files.py: write_text(path, json.dumps(data, indent=2) + "\\n", durable): 2 -> (4)': "looks alone",
     "core/foreign.py: TEXT_BYTES = 1 << 20: 1 -> (2)": ANY,
@@ -71,6 +73,32 @@ KNOWN: dict[str, str] = {
     'self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES -> '
     "(self.tiers['dataset'].free_bytes() > self.bytes_of([*fetching, name]) + RESERVE_BYTES)": "a byte of a free tier",
     "run/pool.py: self.count = self.known = 0: 0 -> (1)": "of those whose images are dropped it is not asked for",
+    "advice/situation.py: cores = len(os.sched_getaffinity(0)): 0 -> (1)": "every process here may run on as many",
+    "model/this_machine.py: ends = vars((high if where > 0 else low).tiers[served]): where > 0 -> (where >= 0)": NEVER,
+    'advice/predict.py: made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else '
+    "inside: 0.0 -> (1)": "slots are given whatever the amount",
+    "model/fluid.py: self.begin(len(tasks) + len(jobs) + number, self.fetch(number, arrival)): len(tasks) + "
+    "len(jobs) + number -> (len(tasks) + len(jobs) - number)": "an order of equals",
+    "advice/predict.py: FURTHEST = math.log(10): 10 -> (20)": ANY,
+    "run/pool.py: RESERVE_BYTES = 100_000_000: 100_000_000 -> (200000000)": ANY,
+    "advice/calibration.py: scale = max(sizes) or 1.0  # both columns need one magnitude, or the "
+    "solver calls the matrix singular: 1.0 -> (2.0)": ANY,
+    "meter/usage.py: if sampler.delays and branch.misbooked_ns / 1e9 <= self.wall_s * OVERLAP_SHARE + "
+    "OVERLAP_S:: branch.misbooked_ns / 1e9 <= self.wall_s * OVERLAP_SHARE + OVERLAP_S -> "
+    "(branch.misbooked_ns / 1000000000.0 < self.wall_s * OVERLAP_SHARE + OVERLAP_S)": NEVER,
+    "model/fluid.py: moments.append(missing / net * (1 + RELATIVE)): missing / net * (1 + RELATIVE) -> "
+    "(missing / net / (1 + RELATIVE))": ANY,
+    "advice/small_files.py: slower = (cost.high if where > 0 else cost.low) ** abs(where) * "
+    "math.exp(rng.normal(0.0, FILES_SPREAD)): where > 0 -> (where >= 0)": NEVER,
+    "meter/usage.py: self.max_rss_bytes = self.left_behind = 0: 0 -> (1)": SET,
+    "model/fluid.py: reached = self.moved + RELATIVE * max(self.moved, self.rate): RELATIVE * "
+    "max(self.moved, self.rate) -> (RELATIVE / max(self.moved, self.rate))": ANY,
+    "advice/situation.py: page_cache=page_cache_here(0.0),: 0.0 -> (1)": "a byte of memory",
+    "model/fluid.py: rate: float = 0.0: 0.0 -> (1)": SET,
+    "model/fluid.py: def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int = 0) -> "
+    "SimulatedRun:: 0 -> (1)": ANY,
+    "model/fluid.py: if not self.chunks or now_s - self.chunks[-1][0] > MERGE_S:: now_s - self.chunks[-1][0] "
+    "-> (now_s + self.chunks[-1][0])": "the same, step by step",
 }
 """Mutants, as they are printed, that no test can notice, and why."""
 

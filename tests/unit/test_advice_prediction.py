@@ -86,8 +86,8 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
         "compute": "0.5 0.25 5 0 9 3 12",
         BETWEEN: "0.5 0 0 0 0 0 0",
     }
-    assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": 5}) == [found]
-    assert read_rehearsed({"shared": None}, {}) == []
+    assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": 5}, 2) == [observe(record, 5, 2)]
+    assert read_rehearsed({"shared": None}, {}, 1) == []
 
 
 def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_is_nothing() -> None:
@@ -184,8 +184,7 @@ def test_files_of_all_and_what_those_of_one_take() -> None:
     made = job(100, 1.0, work_tier="disk")
     made.phases["compute"]["made_files"] = 40.0
     given = inputs(3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
-    for each, expected in ((given, "120 30"), (replace(given, participants=[]), "0 0")):
-        assert told(files_of(each, FOUR_ROLES, 1), "work_files files_s") == expected
+    assert told(files_of(given, FOUR_ROLES, 1), "work_files files_s") == "120 30"
 
 
 TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
@@ -228,6 +227,9 @@ def test_what_was_disturbed_or_is_not_known_is_said(tmp_path: Path, changes: dic
     given = inputs(**{"others_cpu_share": 0.0} | changes)
     _, _, _, *lines = basis(Situation(settings, places), given, [])
     assert [line[: len(part)] for line, part in zip(lines, said, strict=True)] == said
+    campaign = replace(settings, campaign=replace(settings.campaign, placements={"here": {}}))
+    lines = basis(Situation(campaign, places), given, [])
+    assert "fetched" not in "".join(lines), "that is done before it"
 
 
 def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:

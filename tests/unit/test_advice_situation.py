@@ -93,7 +93,7 @@ TWICE = fetched(100, 2.0), fetched(300, 4.0)
         # several took more than passed
         ([fetched(100, -1.0), fetched(300, 2.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0, 0.006, 2)),
         ([fetched(100, 0.0, 0)] * 2, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.0, 0.0, 0.0, 4)),
-        ([job()], {}, [], Fetching()),  # nothing had to be fetched: not known
+        ([job()], {}, [], Fetching(0.0, 0.0, 0.0, 0)),  # nothing had to be fetched: not known
         (TWICE, {}, [Path("checked.tsv")], Fetching()),  # the head fetches
         (TWICE, CAMPAIGN, [], Fetching()),  # all is there before it
         (TWICE, ELSEWHERE | {"dataset": {"concurrent_gets": 3}}, [], Fetching(at_once=3)),
@@ -147,13 +147,14 @@ def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
     """In a plain folder 2 of 5 participants' images are there, 4 of all 9, and were just written, or never read."""
     found = situation(tmp_path, kind="folder", advice={"participants": 2})
     first, second, *others = found.remaining
+    assert found.resident("as found", "disk") == 1, "what is yet to be fetched will be cached"
     put(found, first, second)
     sizes = {name: size_of(found.participants[name]) for name in others}
     assert found.to_fetch("disk") == {first: 0, second: 0} | sizes
     assert [found.resident(cache, "disk") for cache in ("cold", "warm")] == [0, 1]
     assert found.resident("as found", "disk") == pytest.approx(1.0, abs=1e-3)
     put(found, first, second, hole=True)
-    assert found.resident("as found", "disk") == pytest.approx(5 / 9), "what is yet to be fetched will be cached"
+    assert found.resident("as found", "disk") == pytest.approx(5 / 9)
     assert (found.plan.is_plain, clone_on(found.settings, found.places, "disk")) == (True, tmp_path / "bids")
     assert set(choose_first(found)) == {first, second}
     clone = situation(tmp_path)

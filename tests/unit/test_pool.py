@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from configured import tier
-from neurotier.core.errors import TierError
+from neurotier.core.errors import SourceError, TierError
 from neurotier.core.files import read_json, write_json
 from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
 from neurotier.core.places import Places
@@ -58,6 +58,7 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     assert done_in(results) == ["sub-00"]
     begin, end = entries(places, RUN, "job")
     assert ("exit_code" in begin, end["exit_code"], end["asked_memory_bytes"]) == (False, 0, 7 << 20)
+    assert begin["cpus"] == len(os.sched_getaffinity(0))
     assert end["elapsed_s"] == pytest.approx(end["ended_s"] - begin["started_s"])
     made = record(results, "sub-00")
     said_by(job(results))
@@ -287,7 +288,7 @@ class Dice(Children):
     def __init__(self, dice: random.Random, check: Callable[[], None]) -> None:
         super().__init__()
         self.dice, self.check, self.ended = dice, check, dict[str, int]()
-        self.analysed = defaultdict[str, list[int]](list)
+        self.analysed, self.last = defaultdict[str, list[int]](list), dict[str, tuple[str, int]]()
 
     def start(self, stage: str, name: str, _work: Callable[[Any], int]) -> None:
         self.running[object()] = Child(stage, name, 0, None)  # type: ignore[index,arg-type]
@@ -298,6 +299,8 @@ class Dice(Children):
         code = self.ended[child.name] = self.dice.choice([0, 0, 0, 0, 65, 69, 73, 137])
         if child.stage == ANALYSE:
             self.analysed[child.name].append(code)
+        if child.stage != DROP:
+            self.last[child.name] = child.stage, code
         if child.stage == FETCH and not code:
             yield child, {"end_s": time.time()}, None
         yield child, None, code
@@ -360,6 +363,11 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     if stage == FETCH:
         again = [each for each in failed.values() if each == 137 or not keep_going]
     elif stage == ANALYSE:
+        for name, ended in pool.exit_codes.items():
+            last, of_last = children.last[name]
+            assert ended == of_last, "a drop that fails makes nobody fail"
+            is_gone = (last, ended) == (ANALYSE, SourceError.exit_code)
+            assert not is_gone or len(children.analysed[name]) == 2, "its images are fetched again"
         fetched = [name for name in failed if "failed" not in pool.fetched.get(name, {})]
         again = [failed[name] for name in fetched if failed[name] == 137 and attempt == 1]
     assert code == next(iter(again), 0)

@@ -227,7 +227,7 @@ def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     """
     from scipy.optimize import nnls  # slow to load, and the page needs only other parts of this module
 
-    scale = max(sizes, default=0) or 1.0  # both columns need one magnitude, or the solver calls the matrix singular
+    scale = max(sizes) or 1.0  # both columns need one magnitude, or the solver calls the matrix singular
     (base, slope), _ = nnls(np.array([[1.0, size / scale] for size in sizes]), np.array(amounts, dtype=float))
     return Scaling(float(base), float(slope / scale))
 

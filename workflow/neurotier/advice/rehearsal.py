@@ -55,7 +55,7 @@ PHASES = ("start_up", "container_start", "compute")
 """Phases that load programs; what staging reads are images, which the model knows."""
 
 
-def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int], threads: int = 1) -> list[ObservedJob]:
+def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int], threads: int) -> list[ObservedJob]:
     """The participants of the job tried by :func:`rehearse_shared`; none if there was no such job.
 
     Parameters

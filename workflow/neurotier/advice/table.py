@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -74,9 +75,8 @@ def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
     """All participants' files on the work tier, and what those of one participant cost there."""
     cost = costs_here(inputs.observed, inputs.probes, at_once)[placement["work"]]
     made = costs_of(inputs.observed)["compute"]["made_files"]
-    files = sum(made.of(one.size_bytes) for one in inputs.participants)
-    each_s = files / max(1, len(inputs.participants)) * (cost.cpu_s + cost.wait_s)
-    return {"work_files": round(files), "files_s": each_s}
+    files = [made.of(one.size_bytes) for one in inputs.participants]
+    return {"work_files": round(sum(files)), "files_s": statistics.fmean(files) * (cost.cpu_s + cost.wait_s)}
 
 
 def at_parallelism(
