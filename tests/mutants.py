@@ -21,6 +21,7 @@ import random
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import noted_calls
+import psutil
 import pytest
 from planted_bugs import ROOT, copy_of_checkout
 
@@ -274,6 +276,9 @@ def outcome(trials: Sequence[str], checkout: Path, within_s: float, kept: Path |
     os.close(handle)
     with suppress(ProcessLookupError):  # and what it has left running
         os.killpg(child, signal.SIGKILL)
+    for mount in psutil.disk_partitions(all=True):
+        if mount.mountpoint.startswith(f"{checkout}-tmp/"):
+            subprocess.run(["umount", "--lazy", mount.mountpoint], check=True)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return code if has_ended else None
 
