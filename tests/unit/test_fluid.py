@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import math
 import statistics
 from dataclasses import replace
@@ -187,6 +188,16 @@ def test_fetches_go_on_beside_the_tasks_that_wait_for_them() -> None:
     assert sorted(start for _, phase, start, _ in five.spans_s if phase == "wait") == [2, 2, 4, 4, 6]
     assert five.phase_sums_s == {"wait": 5, "own": 3}
     assert sorted(start for _, _, start, _ in fetched(2, {}).spans_s) == [2, 4], "one at a time, if nobody says"
+
+
+def test_twice_as_many_fetches_take_twice_the_work() -> None:
+    """At every event all fetches were looked through, whether or not anybody waited for them."""
+    calls = []
+    for count in (100, 200):
+        with cProfile.Profile() as profile:
+            fetched(count, {"fetches_at_once": 2})
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert calls[1] < 2.5 * calls[0]
 
 
 def test_a_tier_without_speed_is_said() -> None:

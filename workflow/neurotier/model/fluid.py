@@ -277,6 +277,7 @@ class Simulation:
         yield from self.workload.fetches[number]
         self.fetching.free += 1
         arrival.free += 1
+        self.limits[LAUNCH] += sum(self.now_s - process.began_s for _, process in arrival.queue)
         self.serve(arrival)
 
     def job(self, job: Job) -> Needs:
@@ -351,8 +352,6 @@ class Simulation:
         for name, dirty in self.dirty.items():
             dirty.advance(self.now_s, elapsed_s, inflows[name])
         self.now_s += elapsed_s
-        if waiting := sum(len(arrival.queue) for arrival in self.arrivals):
-            self.limits[LAUNCH] += waiting * elapsed_s
         over = []
         for flow in flows:
             self.limits[flow.limit] += flow.streams * elapsed_s
