@@ -296,9 +296,8 @@ def claims(data: Replayed) -> Section:
         for row in data.claims
     ]
     text = (
-        "Figures are means over the repetitions that are no outliers. A figure that was said holds if the logs agree to"
-        " a tenth, and is contradicted if all are off by more than three tenths; several parts that are true in part"
-        " hold partly."
+        "Times are means over repetitions that are no outliers, parallelism and counts over all. What was said holds if"
+        " logs agree to a tenth, and is contradicted if all are off by more than three tenths; else it holds partly."
     )
     return Section("What the paper says, and what its logs say", text, rows)
 

@@ -65,14 +65,14 @@ PHASES = {
 
 
 def bigbrain_makespans(data: Tables) -> Chart:
-    """Every valid repetition, the median, and what Eq. (1) and the fluid model predict. As the published Figures 1a, 3a
-    and 5a to 8a.
+    """Every valid repetition, and what Eq. (1) and the fluid model predict. As the published Figures 1a, 3a and 5a to
+    8a.
     """
     known = data.own or data.published
     if not known:
         return Chart(NO_RUN)
     images = gathered((row["blocks"], row) for row in known).values()
-    says = "; ".join(filter(None, [*map(range_text, images), factors_text(known)]))
+    says = "; ".join(filter(None, [*map(range_text, images), factors_text(data.own)]))
     table, lanes = Rows(), []
     for row in in_panels(data.conditions):
         for run in row["repetitions"]:
@@ -98,8 +98,7 @@ def bigbrain_makespans(data: Tables) -> Chart:
         marks.append(Points(column, label, marker, colour, above=-0.27))
     note = (
         f"Bar: {data.middle} over valid repetitions; circle: a repetition; line through a prediction: its interval;"
-        f" axes are logarithmic, and each has a range of its own. Right: {data.middle}, and how many times that Eq. (1)"
-        " says. Factors above: geometric means."
+        f" axes are logarithmic, each with its own range. Right: {data.middle}, and how many times that Eq. (1) says."
     )
     if data.published:
         note += (
