@@ -17,6 +17,7 @@ from neurotier.core.files import write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import columns, read_table, write_table
+from neurotier.pages import advice as page
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import prediction
 from report_data import ROWS, RUN, make_results
@@ -136,6 +137,9 @@ def test_each_parallelism_and_cache_has_its_advice() -> None:
     assert "disk (in use)" in first
     assert len(rest) == 4
     assert rest[-1].rstrip().endswith("no: full")
+    data: Any = {"advice": [row("disk", 41.0, participants=1)]}
+    chart: Any = page.advised(data)
+    assert [lane["panel"].rsplit(", ", 1)[1] for lane in chart.lanes] == ["1 participant"]
 
 
 def test_a_promise_is_that_of_the_same_run_as_found_first() -> None:

@@ -32,7 +32,7 @@ def advised(data: Data) -> Chart:
         return Chart(NOTHING)
     said, lanes = dict(zip(panels, advices(data["advice"]), strict=True)), []
     for (jobs, cache), rows in panels.items():
-        title = f"{jobs} at once, page cache {cache}, {rows[0]['participants']:,} participants"
+        title = f"{jobs} at once, page cache {cache}, {counted(rows[0]['participants'], 'participant')}"
         for row in rows:
             reason = "" if row["fits"] else f"; {row['reason']}"
             text = f"{interval(row)}, {row['limit']} ({percent(row['limit_share'])}){reason}"
