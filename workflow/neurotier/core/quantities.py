@@ -167,11 +167,11 @@ MINUTES_FROM_S = 180.0
 def about(time_s: float) -> str:
     """A predicted time, rounded to the precision that a prediction has.
 
-    >>> about(41.3), about(559.0), about(7230.0), about(0.42)
-    ('41 s', '9 min', '2.0 h', '0.42 s')
+    >>> about(41.3), about(559.0), about(7230.0), about(0.42), about(4e6)
+    ('41 s', '9 min', '2.0 h', '0.42 s', '1,111.1 h')
     """
     if time_s >= 3 * 3600 / 2:
-        return f"{time_s / 3600:.1f} h"
+        return f"{time_s / 3600:,.1f} h"
     if time_s >= MINUTES_FROM_S:
         return f"{time_s / 60:.0f} min"
     return f"{number(time_s)} s" if time_s >= 9.95 else seconds(time_s)

@@ -328,9 +328,8 @@ def conditions(data: Tables) -> Section:
     text = """
         Makespan: median over valid runs of the latest end - earliest start of any phase, starts of processes included;
         of Spark, of the driver's time. Eq. (1): M >= D/R + D/W. Over measured: over the median; the factors above are
-        geometric means of these, either way, without conditions to which speeds were fitted. Cache: of pages, when a
-        run began. * Some blocks were read and not written, because the device was full: they count in the phases, and
-        not in the makespan."""
+        geometric means of these, either way. Cache: of pages, when a run began. * Some blocks were read and not
+        written, because the device was full: they count in the phases, and not in the makespan."""
     columns = (
         "cache runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio fluid_s fluid_ratio"
     )
