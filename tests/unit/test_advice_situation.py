@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -217,10 +218,15 @@ def test_programs_are_waited_for_with_storage_or_off_a_core() -> None:
 
 def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path) -> None:
     tier = Tier.from_settings(settings_at(tmp_path).tiers["disk"])
-    assert 0 < (free_on(tier) or 0) <= tier.usable_bytes() + (1 << 30)
-    assert free_on(tier._replace(path=tmp_path / "gone")) is None
+    own, free_bytes = free_on(tier)
+    assert 0 < (free_bytes or 0) <= tier.usable_bytes() + (1 << 30)
+    assert free_on(tier._replace(path=tmp_path / "gone"))[1] is None
+    assert free_on(tier._replace(name="beside", path=tmp_path))[0] == own, "it is on the same file system"
+    assert free_on(tier._replace(capacity_bytes=5))[0] != own != free_on(tier._replace(path=Path("/proc")))[0]
     tiers, needed = {"dataset": "a", "work": "a", "results": "b"}, {"dataset": 6, "work": 4, "results": 1}
-    found, short = (room_for(tiers, needed, {"a": free, "b": None}) for free in (10, 9))
+    found, short = (room_for(tiers, needed, {"a": ("disk", free), "b": ("b", None)}) for free in (10, 9))
+    both = room_for(tiers, needed, dict.fromkeys("ab", ("disk", 10)))
+    assert both["reason"] == "needs 11 bytes (dataset and work and results) on a and b, has 10 bytes"
     assert told(found, "fits reason work_needed_bytes work_free_bytes results_free_bytes") == "True - 4 10 -"
     assert told(short, "fits reason") == "False needs 10 bytes (dataset and work) on a, has 9 bytes"
     room = free_gib(settings_at(tmp_path), HERE)["free_gib"]
@@ -286,6 +292,19 @@ def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_
     in_campaign = situation(tmp_path / "campaign", **app, **CAMPAIGN)
     row = room_of(in_campaign, inputs_of([left]), HERE, 1)
     assert row["work_needed_bytes"] < row["results_needed_bytes"] == 5 * 9e12, "its runs have no group level"
+
+
+def test_tiers_on_one_file_system_have_its_room_but_once(tmp_path: Path) -> None:
+    """The app's work takes two fifths of what is free, and its results four: each fits, and both do not."""
+    (tmp_path / "beside").mkdir()
+    tiers = {"beside": {"path": str(tmp_path / "beside"), "kind": "block"}}
+    found = situation(tmp_path, tiers=tiers, app={"image": "app.sif"}, in_containers=True)
+    left = job(size_bytes=9_000_000)
+    left.phases["stage_out"] = spent(written_bytes=0.4 * shutil.disk_usage(tmp_path).free / 5)
+    row = room_of(found, inputs_of([left]), HERE | {"results": "beside"}, 1)
+    assert max(row["work_needed_bytes"], row["results_needed_bytes"]) < row["results_free_bytes"]
+    assert not row["fits"]
+    assert "(dataset and work and results) on disk and beside, has" in row["reason"]
 
 
 def test_an_analysis_is_known_by_its_tool_its_options_and_its_image_in_containers() -> None:

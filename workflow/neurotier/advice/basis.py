@@ -21,9 +21,11 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
     """The sentences, without full stops."""
     done = len(situation.participants) - len(situation.remaining)
     return [
-        f"{counted(len(situation.remaining), 'participant')} to analyse"
-        + (f", {done} of {len(situation.participants)} done" if done else "")
-        + f"; a participant's images have {size(statistics.median(situation.sizes.values()))} (median)",
+        (
+            f"{counted(len(situation.remaining), 'participant')} to analyse"
+            f"{f', {done} of {len(situation.participants)} done' if done else ''}"
+            f"; a participant's images have {size(statistics.median(situation.sizes.values()))} (median)"
+        ),
         calibrated(situation, inputs, chosen),
         *([] if situation.checks else other_hosts(inputs)),
         *(

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from neurotier.core.quantities import size
-from neurotier.core.tables import Row
+from neurotier.core.tables import Row, gathered
 from neurotier.core.tiers import Tier
 
 NEEDING = ("dataset", "work", "results")
 """Roles that need room; container images are small in comparison."""
 
 
-def free_on(tier: Tier) -> int | None:
-    """Free bytes of a tier; for tmpfs at most the available memory, whatever the size of its mount."""
+def free_on(tier: Tier) -> tuple[object, int | None]:
+    """What tells a tier's room from that of others, and its free bytes: tiers on one file system share them, unless
+    other capacities are declared; for tmpfs at most the available memory, whatever the size of its mount."""
     if tier.node or not tier.path.is_dir():
-        return None
-    return tier.usable_bytes()
+        return tier.name, None
+    return (tier.path.stat().st_dev, tier.capacity_bytes), tier.usable_bytes()
 
 
-def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, int | None]) -> Row:
+def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, tuple[object, int | None]]) -> Row:
     """The columns of ``advice.tsv`` that compare what the roles need with what is free on their tiers.
 
     Parameters
@@ -29,25 +30,27 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
     needed
         Role to bytes.
     free
-        Tier to bytes; ``None`` for a tier that each node has for itself.
+        Tier to its room, which others may share, and bytes; ``None`` for a tier that each node has for itself.
 
     Examples
     --------
     >>> tiers = {"dataset": "disk", "work": "tmpfs", "results": "disk"}
-    >>> room_for(tiers, {"dataset": 0, "work": 141 << 30, "results": 5}, {"disk": 10, "tmpfs": 112 << 30})["reason"]
+    >>> free = {"disk": (1, 10), "tmpfs": (2, 112 << 30)}
+    >>> room_for(tiers, {"dataset": 0, "work": 141 << 30, "results": 5}, free)["reason"]
     'needs 141 GiB (work) on tmpfs, has 112 GiB'
     """
     problems = []
-    for tier in dict.fromkeys(tiers[role] for role in NEEDING):
-        roles = {role: needed[role] for role in NEEDING if tiers[role] == tier and needed[role]}
-        free_bytes = free[tier]
-        if free_bytes is not None and sum(roles.values()) > free_bytes:
+    for sharing in gathered((free[tiers[role]][0], role) for role in NEEDING).values():
+        roles, free_bytes = [role for role in sharing if needed[role]], free[tiers[sharing[0]]][1]
+        total = sum(needed[role] for role in roles)
+        if free_bytes is not None and total > free_bytes:
             problems.append(
-                f"needs {size(sum(roles.values()))} ({' and '.join(roles)}) on {tier}, has {size(free_bytes)}"
+                f"needs {size(total)} ({' and '.join(roles)}) on"
+                f" {' and '.join(dict.fromkeys(tiers[role] for role in roles))}, has {size(free_bytes)}"
             )
     return {
         **{f"{role}_needed_bytes": needed[role] for role in NEEDING},
-        **{f"{role}_free_bytes": free[tiers[role]] for role in NEEDING},
+        **{f"{role}_free_bytes": free[tiers[role]][1] for role in NEEDING},
         "fits": not problems,
         "reason": "; ".join(problems) or None,
     }

@@ -56,9 +56,9 @@ def recommendation(rows: Sequence[Row]) -> str:
     misfits = [f"{row['placement']} does not fit: {row['reason']}" for row in rows if not row["fits"]]
     if not fitting:
         return sentence("no placement fits", misfits)
-    best = min(fitting, key=lambda row: float(row["predicted_s"]))
+    best, *others = sorted(fitting, key=lambda row: float(row["predicted_s"]))
     used = next((row for row in fitting if row["in_use"]), None)
-    if len(fitting) == 1:
+    if not others:
         only = f"only {best['placement']} fits" if misfits else f"there is no choice but {best['placement']}"
         return sentence(f"{only}: {interval(best)}, limited by {limited(best)}", misfits)
     slower = [row for row in fitting if matters(best, row)]
@@ -66,17 +66,17 @@ def recommendation(rows: Sequence[Row]) -> str:
     no_matter = f"it does not matter {f'whether {either}' if slower else f'where {what_differs(rows)} lies'}"
     far = [f"{row['placement']} takes {interval(row)}, limited by {limited(row)}" for row in slower]
     if used is None or used is best:
-        second = min((row for row in fitting if row is not best), key=lambda row: float(row["predicted_s"]))
-        gain, names = 1 - best["predicted_s"] / second["predicted_s"], (best["placement"], second["placement"])
+        second = others[0]
+        gain = 1 - best["predicted_s"] / second["predicted_s"]
         if matters(best, second):
             verb = "take" if used is None else "stay with"
-            text = f"{verb} {names[0]}: {interval(best)}, and {names[1]} takes {interval(second)}"
+            text = f"{verb} {best['placement']}: {interval(best)}, and {second['placement']} takes {interval(second)}"
         elif gain < NOTHING:
             text = f"{bound(best)}{no_matter}"
         else:
-            by = f"{names[0]} saves {percent(gain)} against {names[1]}"
+            by = f"{best['placement']} saves {percent(gain)} against {second['placement']}"
             text = f"{bound(best)}{by}, within the interval of the predictions: it does not matter"
-        is_close = len(slower) < len(fitting) - 1
+        is_close = len(slower) < len(others)
         return sentence(text, [*(far if is_close else []), *misfits])
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
@@ -133,7 +133,6 @@ def advices(rows: Rows) -> list[str]:
 
 def text_table(rows: Rows) -> list[str]:
     """The table for a terminal."""
-    head = ["placement", "at once", "cache", "makespan", "Eq. (1)", "limited by", "fits"]
     cells = [
         [
             row["placement"] + (" (in use)" if row["in_use"] else ""),
@@ -146,4 +145,4 @@ def text_table(rows: Rows) -> list[str]:
         ]
         for row in rows
     ]
-    return aligned([head, *cells])
+    return aligned([["placement", "at once", "cache", "makespan", "Eq. (1)", "limited by", "fits"], *cells])
