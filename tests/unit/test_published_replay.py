@@ -196,7 +196,6 @@ def test_the_published_claims(reference: Path, tmp_path: Path) -> None:
         "we used the entire CoRR dataset",
         "local SSD was approximately 1.4x slower than expected, in both modes",
         "Spark's writes are 1.4-1.6x longer with Optane",
-        "memory required at any moment did not exceed the available DRAM (20 µm)",
         "Isilon is limited by the network speed of 10 Gbps",
     }
     assert "as drawn: 3.78 times; by Table I: 5.36 times" in found["Memory mode is 3.8x faster than expected"]["found"]
