@@ -242,6 +242,7 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
         assert (at_once, bounded.jobs) == (expected, found.jobs(expected))
     few, at_once = at_parallelism(found, given, HERE, 4, {})
     assert (at_once, few.jobs) == (4, found.jobs(4))
+    assert at_parallelism(found, given, HERE, 96, {})[1] == 5
     beside = situation(tmp_path, shares={"staging_beside": 1})
     bounded, _ = at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})
     assert bounded.jobs == beside.jobs(2)

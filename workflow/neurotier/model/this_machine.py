@@ -312,12 +312,12 @@ def in_group(cache: PageCache, left_bytes: float, is_unified: bool) -> PageCache
 
 
 def left_for_cache(available_bytes: float, taken_bytes: float) -> float:
-    """The memory left for the page cache when jobs have taken theirs: at least a tenth.
+    """The memory left for the page cache when jobs have taken theirs: at least a tenth, and a byte.
 
-    >>> left_for_cache(1000.0, 700.0), left_for_cache(1000.0, 950.0)
-    (300.0, 100.0)
+    >>> left_for_cache(1000.0, 700.0), left_for_cache(1000.0, 950.0), left_for_cache(0.0, 1.0)
+    (300.0, 100.0, 1.0)
     """
-    return max(available_bytes - taken_bytes, LEAST_PAGE_CACHE * available_bytes)
+    return max(available_bytes - taken_bytes, LEAST_PAGE_CACHE * available_bytes, 1.0)
 
 
 def page_cache_of(sysctl: Mapping[str, int], left_bytes: float) -> PageCache:
