@@ -11,7 +11,7 @@ from container_images import Engine, make_tiny
 from support import IDENTITY, ROOT, Project, plain_dataset, read_json, sha256, small_head
 
 SDM = ("--sdm", "apptainer")
-DONE = "derivatives/dataset_description.json"
+DONE = "profile/steps/run_group_level.json"
 """What is there once the group level is over, or would be if the app had one."""
 
 CALLED = "called with "

@@ -1,4 +1,5 @@
-# The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants.
+# The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants. Its output is
+# the record that it writes at the end: Snakemake removes outputs first, and if it then fails, earlier derivatives stay whole.
 
 from neurotier.core.files import whole_json
 
@@ -8,7 +9,7 @@ rule run_group_level:
         tool=places.index / "tool.json",
         analysed=analysed,
     output:
-        description=places.derivatives / "{site_folder}dataset_description.json",
+        step=places.profile / "steps/{site_folder}run_group_level.json",
     log:
         LOGS / "run_group_level/{site_folder}run_group_level.log",
     wildcard_constraints:
@@ -28,6 +29,6 @@ rule run_group_level:
         group=settings.app.group,
         arguments=lambda wildcards: settings.app.group_arguments,  # Snakemake would fill in braces
     message:
-        "Merging the outputs of participants, for {output.description}"
+        "Merging the outputs of participants, in {params.results}/derivatives/{wildcards.site_folder}"
     script:
         "../scripts/run_group_level.py"

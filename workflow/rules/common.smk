@@ -73,8 +73,11 @@ def after_index(answer):
     return files
 
 
+# The files that say that the derivatives of each site are described; those of an app are then made, too.
 def descriptions():
     sites = plan.sites()
+    if plan.is_app:
+        return [places.step("run_group_level", site) for site in sites]
     return [places.derivatives / site / "dataset_description.json" for site in sites]
 
 

@@ -158,7 +158,7 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
             elif file.name == "run_group_level.json":
                 site = places.derivatives / file.parent.relative_to(steps)
                 if name := lost_of(record, site):
-                    yield Damage((site / "dataset_description.json",), f"{site}: {name} is not as it was written")
+                    yield Damage((file,), f"{site}: {name} is not as it was written")
 
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
