@@ -179,10 +179,11 @@ def test_outputs_that_differ_in_kind(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "link").symlink_to("pipe")
         (folder / "text").write_text(text)
+        (folder / "no\udcff\ntext").write_text(text)
     first, second = outputs
     (first / "kind").write_text("x")
     (second / "kind").symlink_to("text")
-    assert merge_outputs(outputs, tmp_path / "target") == ["kind", "text"]
+    assert merge_outputs(outputs, tmp_path / "target") == ["kind", r"no\udcff text", "text"], "they are printed"
     assert (tmp_path / "target/text").read_text() == "a"
     (first / "pipe").write_text("x")
     os.mkfifo(second / "pipe")

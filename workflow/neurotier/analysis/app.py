@@ -29,7 +29,7 @@ from neurotier.analysis.tools import end_of, last_line
 from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import PlacedImage, sha256
-from neurotier.core.errors import KILLED, InputError, KilledError, ToolError
+from neurotier.core.errors import KILLED, InputError, KilledError, ToolError, one_line
 from neurotier.core.files import Record, absolute_path, note, read_json, remove_whatever
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
 from neurotier.core.places import Places
@@ -268,8 +268,9 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
         tell(f"copying the outputs of participant {count:,} of {len(folders):,}")
 
         def compare(entry: Entry, folder: Path = folder) -> None:
-            if str(entry.path) not in differing and not same_content(folder, target, entry.path):
-                differing.append(str(entry.path))
+            name = one_line(str(entry.path))  # it may have line ends, or bytes that are no text
+            if name not in differing and not same_content(folder, target, entry.path):
+                differing.append(name)
 
         with blaming(folder.parent.name if folder.name == OUT else folder.name, ToolError):
             copy_tree(folder, target, existing=compare)
