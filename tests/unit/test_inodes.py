@@ -92,11 +92,12 @@ def test_an_error_that_names_no_file_names_the_tier(tmp_path: Path) -> None:
         raise OSError(5, "Input/output error")
 
 
-FULL = [("No space left on device", r"full: [\d.]+ "), ("Disk quota exceeded", r"exceeded\): no more for you of the ")]
+FULL = [("No space left on device: 'x'", r"[\d.]+ [KMGT]iB"), ("Disk quota exceeded", "no more for you of the ")]
 
 
 @pytest.mark.parametrize(("reason", "said"), FULL, ids=["full", "quota"])
 def test_a_tool_that_found_no_room_was_on_a_full_tier(tmp_path: Path, reason: str, said: str) -> None:
-    """What is free is not said to be free for a user whose quota is used up."""
-    with pytest.raises(TierError, match=f"became .*{said}"), naming_full_tier(Tier("disk", tmp_path, "block", None), 1):
+    """What is free is not said to be free for a user whose quota is used up. Its words may name another place."""
+    match = rf"became full \(bet: {reason}\): {said}"
+    with pytest.raises(TierError, match=match), naming_full_tier(Tier("disk", tmp_path, "block", None), 1):
         raise ToolError(f"bet: {reason}")

@@ -220,8 +220,7 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         has_room = tier.free_bytes() > MARGIN_BYTES and tier.free_files() > MARGIN_FILES
         if has_room and not says_full(error.what):
             raise
-        quota = f" ({QUOTA})" if QUOTA in error.what else ""
-        raise full(tier, needed_bytes, needed_files, f"became full{quota}") from None
+        raise full(tier, needed_bytes, needed_files, f"became full ({error.what})") from None
     except NeurotierError:
         raise
     except OSError as error:
