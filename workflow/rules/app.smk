@@ -1,5 +1,5 @@
-# The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants. Its output is
-# the record that it writes at the end: Snakemake removes outputs first, and if it then fails, earlier derivatives stay whole.
+# The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants. Its output
+# is the record that it writes at the end: Snakemake removes outputs first, and earlier derivatives stay if it fails.
 
 from neurotier.core.files import whole_json
 
