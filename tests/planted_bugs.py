@@ -88,7 +88,7 @@ BUGS = (
     Bug(
         "second-run",
         "two runs cannot use one results folder",
-        "neurotier/run/head.py",
+        "neurotier/core/files.py",
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
         ("workflow/test_bad_input.py::test_two_runs_of_one_results_folder",),

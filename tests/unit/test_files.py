@@ -7,12 +7,15 @@ import errno
 import os
 import pickle
 import shutil
+import socket
 import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from neurotier.core.files import (
+    exclusive,
     made_whole,
     once_per_version,
     suppress_unsupported,
@@ -23,6 +26,7 @@ from neurotier.core.files import (
 from neurotier.core.places import Places, dataset_name
 from neurotier.meter.folders import FolderWatch, Removal, held_in
 from neurotier.meter.traffic import growth
+from support import PATIENCE_S, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +56,25 @@ def test_a_file_for_which_there_is_no_room_is_named(tmp_path: Path, mount_tmpfs:
     with pytest.raises(OSError, match=f"No space left on device: '{file}'$"):
         write_bytes(file, bytes(100_000))
     assert list(file.parent.iterdir()) == []
+
+
+def test_whom_a_start_waits_for_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """For ever, if a file server keeps the lock of a host that is down."""
+
+    def hold() -> None:
+        with exclusive(tmp_path / "clone"):
+            pass
+
+    with ThreadPoolExecutor() as other:
+        hold()
+        with exclusive(tmp_path / "clone"):
+            waiting = other.submit(hold)
+            said = wait_for(lambda: capfd.readouterr().err, within_s=30)
+            assert not waiting.done()
+        waiting.result(PATIENCE_S)
+    holder = f"process {os.getpid()} on {socket.gethostname()}"
+    assert said.startswith(f"neurotier: {tmp_path}/clone: waiting for {holder}, which is at work on it; if that host ")
+    assert (tmp_path / ".clone.lock").read_text() == holder
 
 
 def test_a_file_is_read_once_until_it_is_written_anew(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -309,19 +310,42 @@ def open_lock(lock: Path) -> int:
     """The descriptor of a lock file, made if missing, which this user alone can open."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     if lock.is_dir() and not lock.is_symlink():  # it would keep everybody out for ever
-        print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr, flush=True)
+        print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr)
         remove_tree(lock)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, LOCK_MODE)
+    require_file(lock)  # a FIFO cannot be written over
     os.fchmod(descriptor, LOCK_MODE)  # after a chmod of the whole folder, others could hold it
     return descriptor
 
 
+def try_lock(descriptor: int) -> str:
+    """Lock a file of :func:`open_lock` for this process, which it then names; or the process that another named."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(descriptor, 1000).decode(errors="replace") or "another process"
+    with suppress(OSError):  # the tier may be full
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+    return ""
+
+
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold a lock while a folder is made; other processes wait, then find it. The lock ends with this process."""
+    """Hold a lock while a folder is made; other processes wait, then find it. The lock ends with this process.
+
+    Whom they wait for is said: a file server may keep the lock of a host that is down.
+    """
     descriptor = open_lock(folder.with_name(f".{folder.name}.lock"))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if holder := try_lock(descriptor):
+            print(
+                f"neurotier: {folder}: waiting for {holder}, which is at work on it; if that host is down, "
+                f"stop, remove {folder.parent}/.{folder.name}.lock, and start again",
+                file=sys.stderr,
+            )
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try_lock(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -10,13 +10,11 @@ Snakemake profiles set ``nolock``.
 from __future__ import annotations
 
 import compileall
-import fcntl
 import importlib.metadata
 import os
 import platform
 import secrets
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -40,6 +38,7 @@ from neurotier.core.files import (
     read_json,
     remove_partials,
     remove_whatever,
+    try_lock,
     write_json,
     write_text,
 )
@@ -521,8 +520,8 @@ DAMAGED = (NeurotierError, OSError, AttributeError, LookupError, TypeError, Valu
 
 VERSIONED = ("snakemake", "datalad", "git-annex", "pybids", "nibabel", "numpy", "brainextractor")
 
-held: dict[Path, int] = {}
-"""Locks held by this process until it ends, with their descriptors."""
+held = set[Path]()
+"""Locks held by this process until it ends; their descriptors stay open."""
 
 
 def refuse_planted_results(results: Path) -> None:
@@ -558,23 +557,20 @@ def acquire(places: Places) -> None:
     places.results.mkdir(parents=True, exist_ok=True)
     refuse_planted_results(places.results)  # now that it exists, nobody else can replace it
     descriptor = open_lock(lock)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a FIFO cannot be written over
-        os.close(descriptor)
-        raise StateError(lock)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if holder := try_lock(descriptor):
+            raise BusyError(
+                f"another run is using this results folder ({holder})",
+                str(places.results),
+                f"wait for it, or choose another folder with --config results=NAME; if its host is down, remove {lock}",
+            )
     except OSError as error:
-        holder = os.read(descriptor, 1000).decode(errors="replace").strip()
-        os.close(descriptor)
-        problem = f"another run is using this results folder ({holder})"
-        fix = "wait for it, or choose another folder with --config results=NAME"
-        if not isinstance(error, BlockingIOError):
-            problem = f"its file system cannot keep two runs apart (flock: {error.strerror})"
-            fix = "choose a folder on another one with --config results=NAME"
-        raise BusyError(problem, str(lock.parent.parent), fix) from None
-    held[lock] = descriptor
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        raise BusyError(
+            f"its file system cannot keep two runs apart (flock: {error.strerror})",
+            str(places.results),
+            "choose a folder on another one with --config results=NAME",
+        ) from None
+    held.add(lock)
     if not places.identity:
         write_text(places.state / "identity", secrets.token_hex(8) + "\n")
 

@@ -121,7 +121,7 @@ def script(snakemake: Any) -> Iterator[Context]:
             where = "" if isinstance(error, NeurotierError) else f"rule {rule}: "
             is_known = isinstance(error, (NeurotierError, OSError, ImportError))
             line = f"neurotier: {where}{reason_of(error)}" + ("" if is_known else f"; see {log}")
-            print(line, file=sys.stderr, flush=True)
+            print(line, file=sys.stderr)
             with suppress(NeurotierError, OSError):  # perhaps the results cannot be read
                 places, host = Places.from_settings(load_settings(results)), socket.gethostname()
                 facts = run_facts(places)
