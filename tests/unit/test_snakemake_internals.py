@@ -102,6 +102,17 @@ STOPPED_BEFORE = """
 import os, signal
 os.kill(os.getpid(), signal.SIGINT)
 """
+STALE_LOG = """
+import snakemake.io
+exec(compile("def stale(*_): raise OSError(116, 'Stale file handle')", "not the Snakefile", "exec"))
+snakemake.io.lutime = stale
+rule one:
+    output: "done"
+    log: "one.log"
+    shell: "false"
+"""
+"""A network file system that is lost while a job fails, whose log Snakemake makes."""
+
 TRIED_TWICE = """
 rule one:
     output: "done"
@@ -128,9 +139,15 @@ STOPPED = r"(?m)^neurotier: stopped; start the same command again to go on\n"
         (1, STOPPED_AT_THE_BEGINNING, (), STOPPED),
         (-signal.SIGINT, STOPPED_BEFORE, ("--logger", "neurotier"), rf"{STOPPED}\Z"),
         (0, LOST_FOLDER, (), ""),  # nothing: Snakemake would show a trace
+        (
+            1,
+            STALE_LOG,
+            ("--logger", "neurotier"),
+            r"(?m)^neurotier: .*: Stale file handle; make room",
+        ),
         (0, TRIED_TWICE, ("--logger", "neurotier"), r"rule one failed; its log: none\nIt is tried again\n"),
     ],
-    ids=["full log", "Ctrl-C while a run begins", "Ctrl-C before", "lost folder", "tried again"],
+    ids=["full log", "Ctrl-C while a run begins", "Ctrl-C before", "lost folder", "lost log", "tried again"],
 )
 def test_what_happens_is_said_in_a_line(
     tmp_path: Path, code: int, snakefile: str, options: tuple[str, ...], line: str

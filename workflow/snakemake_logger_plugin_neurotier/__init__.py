@@ -32,7 +32,9 @@ BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errn
 NOT_SUBMITTED = "Exception in run_job for rule "
 """The plugin slurm says it, with a trace, of a job for which it does not call sbatch, as for a forbidden option."""
 
-UNWRITABLE = "|".join(map(str, (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)))
+UNWRITABLE = "|".join(
+    str(getattr(errno, name)) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "ESTALE", "EIO")
+)
 
 NO_ROOM = re.compile(
     rf"(?:Error: |\(|line \d+:\n(?=.*\.snakemake/))\[Errno (?:{UNWRITABLE})\] ([^:\n]*)(?:: '(.*)')?"
