@@ -53,6 +53,7 @@ ANY = "a number that was chosen: twice as much does as well"
 NONE = "no process ends with 128: signals are numbered from 1"
 NEVER = "of numbers that are never equal"
 SET = "it is set before it is used"
+ALIKE = "all rows are of one tier"
 KNOWN: dict[str, str] = {
     'core/files.py: write_text(path, json.dumps(data, indent=2) + "\\n", durable): 2 -> (4)': "looks alone",
     "core/foreign.py: TEXT_BYTES = 1 << 20: 1 -> (2)": ANY,
@@ -101,6 +102,18 @@ KNOWN: dict[str, str] = {
     "SimulatedRun:: 0 -> (1)": ANY,
     "model/fluid.py: if not self.chunks or now_s - self.chunks[-1][0] > MERGE_S:: now_s - self.chunks[-1][0] "
     "-> (now_s + self.chunks[-1][0])": "the same, step by step",
+    "meter/activity.py: self.cores = len(os.sched_getaffinity(0)): 0 -> (1)": "every process here may run on as many",
+    'model/this_machine.py: wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] '
+    "for row in each): 0 -> (1)": ALIKE,
+    'model/this_machine.py: kind=rows[0]["kind"],: 0 -> (1)': ALIKE,
+    "model/fluid.py: if dirty.throttles and inflow > dirty.rate_bytes_per_s:  # writers wait for what is "
+    "written back: inflow > dirty.rate_bytes_per_s -> (inflow >= dirty.rate_bytes_per_s)": NEVER,
+    "model/fluid.py: if missing * net > 0 and abs(missing) > RELATIVE * level:: abs(missing) > RELATIVE * "
+    "level -> (abs(missing) >= RELATIVE * level)": NEVER,
+    "meter/usage.py: if several and known_s > least_s:: known_s > least_s -> (known_s >= least_s)": NEVER,
+    'model/fluid.py: for_reads, for_writes = (streams[kind] * for_one.get(kind, 0.0) for kind in ("read", '
+    '"write")): 0.0 -> (1)': "no streams, whatever is theirs",
+    "advice/rehearsal.py: time.sleep(max(0.0, before.time_s + SHORTEST_S - time.time())): 0.0 -> (1)": "a longer sleep",
 }
 """Mutants, as they are printed, that no test can notice, and why."""
 

@@ -197,8 +197,10 @@ def test_the_model_is_given_what_was_found(tmp_path: Path, monkeypatch: pytest.M
 def test_who_is_analysed_first(tmp_path: Path) -> None:
     """Those who are done, if there are enough; of five whose images are nowhere, nobody."""
     found = situation(tmp_path, advice={"participants": 2})
-    three = list(found.participants)[:3]
-    done(found, *three)
+    first, second, third, *_ = three = list(found.participants)[:3]
+    done(found, first, second)
+    assert set(choose_first(found)) == {first, second}
+    done(found, third)
     chosen = choose_first(found)
     assert set(chosen) < set(three)
     with pytest.raises((SettingsError, InputError)):

@@ -63,6 +63,7 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     made = record(results, "sub-00")
     said_by(job(results))
     assert record(results, "sub-00") == made, "who is done is not done again"
+    assert entries(places, RUN, "job")[-1]["asked_memory_bytes"] is None
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
 def test_a_home_that_cannot_be_written_is_a_line(tmp_path: Path, mount_tmpfs: Callable[..., Path], why: str) -> None:
     home = mount_tmpfs(tmp_path / "home", "ro") if why.startswith("Read") else tmp_path / "Snakefile"
     said = said_by(tmp_path, 1, "", "--logger", "neurotier", HOME=str(home))
-    assert f"neurotier: {home}/.cache: {why}; make room or allow access there (XDG_" in said
+    assert f"neurotier: {home}/.cache: {why}; make room or allow access there, or mount it again (XDG_" in said
 
 
 def test_a_file_that_a_user_s_own_lines_cannot_open_is_said_with_the_line(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def workload_of(
     copied
         Of a participant in a fork of a job's process, without Python's start.
     """
-    largest_bytes, warm = max((one.size_bytes for one in participants), default=0), replace(storage, load_s={})
+    largest_bytes, warm = max(one.size_bytes for one in participants), replace(storage, load_s={})
     launch_s = costs[START_UP]["cpu_s"].of(largest_bytes) if START_UP in costs else 0.0
     if copied == costs:
         copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}

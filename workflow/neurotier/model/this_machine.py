@@ -342,7 +342,7 @@ def page_cache_of(sysctl: Mapping[str, int], left_bytes: float) -> PageCache:
 def limited(cache: PageCache) -> PageCache:
     """No more than all may be dirty; half of the limit is the background's where that is not below it, as in Linux.
 
-    >>> limited(PageCache(100.0, 2.5, 5.0, 30.0))
+    >>> limited(PageCache(100.0, 1.0, 5.0, 30.0))
     PageCache(available_bytes=100.0, background_ratio=0.5, ratio=1.0, expiry_s=30.0)
     """
     most = min(cache.ratio, 1.0)
