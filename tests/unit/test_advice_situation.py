@@ -218,13 +218,19 @@ def test_programs_are_waited_for_with_storage_or_off_a_core() -> None:
     assert loading_s([*rows, {"phase": "stage_out", **usage}]) == {"container_start": 2.0, "compute": 0.0}
 
 
-def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path) -> None:
+def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tier = Tier.from_settings(settings_at(tmp_path).tiers["disk"])
     own, free_bytes = free_on(tier)
     assert 0 < (free_bytes or 0) <= tier.usable_bytes() + (1 << 30)
     assert free_on(tier._replace(path=tmp_path / "gone"))[1] is None
     assert free_on(tier._replace(name="beside", path=tmp_path))[0] == own, "it is on the same file system"
-    assert free_on(tier._replace(capacity_bytes=5))[0] != own != free_on(tier._replace(path=Path("/proc")))[0]
+    alone = [free_on(tier._replace(name=name, capacity_bytes=5)) for name in ("disk", "beside")]
+    assert len({own, *(room for room, _ in alone)}) == 3, "each may take as much"
+    quota = shutil.disk_usage(tmp_path)._replace(total=9)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: quota)
+    assert free_on(tier)[0] != own, "another folder's free bytes are not those of a folder with a quota"
+    assert free_on(tier)[0] != free_on(tier._replace(path=Path("/proc")))[0]
+    monkeypatch.undo()
     tiers, needed = {"dataset": "a", "work": "a", "results": "b"}, {"dataset": 6, "work": 4, "results": 1}
     found, short = (room_for(tiers, needed, {"a": ("disk", free), "b": ("b", None)}) for free in (10, 9))
     both = room_for(tiers, needed, dict.fromkeys("ab", ("disk", 10)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 
 from neurotier.core.quantities import size
@@ -13,11 +14,13 @@ NEEDING = ("dataset", "work", "results")
 
 
 def free_on(tier: Tier) -> tuple[object, int | None]:
-    """What tells a tier's room from that of others, and its free bytes: tiers on one file system share them, unless
-    other capacities are declared; for tmpfs at most the available memory, whatever the size of its mount."""
+    """What tells a tier's room from that of others, and its free bytes: tiers on one file system share them, but for a
+    declared capacity and a folder's quota (its file system then says another size); for tmpfs at most the available
+    memory, whatever the size of its mount."""
     if tier.node or not tier.path.is_dir():
         return tier.name, None
-    return (tier.path.stat().st_dev, tier.capacity_bytes), tier.usable_bytes()
+    own = tier.capacity_bytes and tier.name
+    return (tier.path.stat().st_dev, shutil.disk_usage(tier.path).total, own), tier.usable_bytes()
 
 
 def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[str, tuple[object, int | None]]) -> Row:
@@ -34,15 +37,14 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
 
     Examples
     --------
-    >>> tiers = {"dataset": "disk", "work": "tmpfs", "results": "disk"}
+    >>> tiers = {"dataset": "tmpfs", "work": "tmpfs", "results": "disk"}
     >>> free = {"disk": (1, 10), "tmpfs": (2, 112 << 30)}
     >>> room_for(tiers, {"dataset": 0, "work": 141 << 30, "results": 5}, free)["reason"]
     'needs 141 GiB (work) on tmpfs, has 112 GiB'
     """
     problems = []
-    for sharing in gathered((free[tiers[role]][0], role) for role in NEEDING).values():
-        roles, free_bytes = [role for role in sharing if needed[role]], free[tiers[sharing[0]]][1]
-        total = sum(needed[role] for role in roles)
+    for roles in gathered((free[tiers[role]][0], role) for role in NEEDING if needed[role]).values():
+        total, free_bytes = sum(needed[role] for role in roles), free[tiers[roles[0]]][1]
         if free_bytes is not None and total > free_bytes:
             problems.append(
                 f"needs {size(total)} ({' and '.join(roles)}) on"
