@@ -312,6 +312,9 @@ def test_derivatives_stay_a_dataset_while_the_group_level_cannot_be_done_again(
     (project.derivatives / "all").unlink()
     project.succeeds(*NO_PAGE, *project.configure(**one), *SDM).says("Merging the outputs of participants, in results/")
     assert {file.name: file.read_text() for file in project.derivatives.iterdir()} == made
+    os.utime(project.results / "profile" / "steps" / "run_group_level.json", (2**31, 2**31))  # a node's clock was ahead
+    (project.results / "profile" / "profile.tsv").unlink()
+    project.succeeds(*NO_PAGE, *project.configure(**one), *SDM).says("Tabulating where the time of participants went")
 
 
 @pytest.mark.nightly

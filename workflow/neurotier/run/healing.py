@@ -43,7 +43,7 @@ ADDED_TO = {".bidsignore", ".gitattributes"}
 MADE_IN = {"obtain_image": "image.json", "place_caches": "caches.json"}
 """Steps whose records are not outputs of a rule, and the file that each makes: making that again renews the record."""
 
-NO_RULES = {"records", "steps", "app", "logs", "failures"} | SAVED
+NO_RULES = {"records", "app", "logs", "failures"} | SAVED
 """Folders whose files no rule makes or waits for; records are checked by content instead of size."""
 
 OF_RUN = {"condition.json", "runs.tsv", "profile.tsv", "traffic.tsv"}
