@@ -289,7 +289,7 @@ def outcome(trials: Sequence[str], checkout: Path, within_s: float, kept: Path |
     os.close(handle)
     with suppress(ProcessLookupError):  # and what it has left running
         os.killpg(child, signal.SIGKILL)
-    for mount in psutil.disk_partitions(all=True):
+    for mount in reversed(psutil.disk_partitions(all=True)):  # those in another before it
         if mount.mountpoint.startswith(f"{checkout}-tmp/"):
             subprocess.run(["umount", "--lazy", mount.mountpoint], check=True)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
