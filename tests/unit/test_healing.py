@@ -30,6 +30,8 @@ FILES = {
     "index/dataset.json": '{"source": "x", "sites": {"": {}}}',
     "derivatives/dataset_description.json": "{}",
     "derivatives/mine/dataset_description.json": "{}",
+    "derivatives/group/all": "{}",
+    "profile/steps/run_group_level.json": '{"derivatives": {"group/all": [2, "x"]}}',
     "profile/steps/obtain_image.json": '{"x": 1}',
     "index/image.json": '{"x": 1}',
     "index/skipped.tsv": "item\treason\n",
@@ -47,7 +49,9 @@ SELECTION = "# {}\n"
 
 
 def outputs_of(file: Path) -> list[Path]:
-    """As if a rule made each file, and a table of images what was skipped."""
+    """As if a rule made each file but the record of a step in a job, and a table of images what was skipped."""
+    if file.stem == "obtain_image":
+        return []
     return [file.with_name("images.tsv") if file.stem == "skipped" else file]
 
 
@@ -111,6 +115,8 @@ cut, a line less, a FIFO | index/images.tsv        | index/images.tsv report.htm
 cut, a FIFO           | index/dataset.json         | index/dataset.json index/images.tsv report.html
 lost                  | index/dataset.json         | index/images.tsv report.html
 cut                   | profile/steps/obtain_image.json | index/image.json profile/steps/obtain_image.json
+cut                   | profile/steps/run_group_level.json | profile/steps/run_group_level.json report.html
+cut, lost             | derivatives/group/all      | profile/steps/run_group_level.json
 lost                  | index/skipped.tsv          | index/images.tsv report.html
 cut                   | index/skipped.tsv          | index/images.tsv index/skipped.tsv report.html
 cut                   | index/skipped.json         | index/images.tsv index/skipped.json report.html
