@@ -212,6 +212,8 @@ def test_a_run_is_judged_and_kept(campaign: Campaign, tmp_path: Path) -> None:
     other = keep(campaign, runs[1], {"x": "2"})
     apart = f"outputs differ from those of {runs[0].condition}: 1 of 1 files, first x"
     assert other["valid"] == f"invalid: {apart} (campaign.compare_outputs: false allows that)"
+    odd = keep(campaign, runs[1], {"x": "1", "no\udcff\n\ttext": "2"})  # as an app may name a file
+    assert r": 1 of 2 files, first no\udcff text (" in odd["valid"], "a table and a terminal take that"
     fewer = keep(campaign, runs[2], {"x": "1"}, peak=1)
     assert fewer["valid"] == "invalid: 1 of 2 jobs ran at once at most: memory has room for 1 at once"
     swapped = keep(campaign, runs[3], {"x": "1"}, valid="invalid: the machine swapped")

@@ -47,6 +47,7 @@ from neurotier.core.errors import (
     TierError,
     ToolError,
     may_pass,
+    one_line,
 )
 from neurotier.core.files import (
     Facts,
@@ -590,7 +591,7 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
     names = {*outputs, *first["checksums"]}
     apart = sorted(name for name in names if outputs.get(name) != first["checksums"].get(name))
     found = f"outputs differ from those of {first['of']}: {len(apart)} of {len(names)} files, first "
-    return [f"{found}{apart[0]} (campaign.compare_outputs: false allows that)"] if apart else []
+    return [f"{found}{one_line(apart[0])} (campaign.compare_outputs: false allows that)"] if apart else []
 
 
 def walk(campaign: Campaign) -> None:
