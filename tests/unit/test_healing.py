@@ -30,8 +30,8 @@ FILES = {
     "index/dataset.json": '{"source": "x", "sites": {"": {}}}',
     "derivatives/dataset_description.json": "{}",
     "derivatives/mine/dataset_description.json": "{}",
-    "derivatives/group/all": "{}",
-    "profile/steps/run_group_level.json": '{"derivatives": {"group/all": [2, "x"]}}',
+    "derivatives/group/\x1b[31mall": "{}",
+    "profile/steps/run_group_level.json": r'{"derivatives": {"group/\u001b[31mall": [2, "x"]}}',
     "profile/steps/obtain_image.json": '{"x": 1}',
     "index/image.json": '{"x": 1}',
     "index/skipped.tsv": "item\treason\n",
@@ -116,7 +116,7 @@ cut, a FIFO           | index/dataset.json         | index/dataset.json index/im
 lost                  | index/dataset.json         | index/images.tsv report.html
 cut                   | profile/steps/obtain_image.json | index/image.json profile/steps/obtain_image.json
 cut                   | profile/steps/run_group_level.json | profile/steps/run_group_level.json report.html
-cut, lost             | derivatives/group/all      | profile/steps/run_group_level.json
+cut, lost             | derivatives/group/\x1b[31mall | profile/steps/run_group_level.json
 lost                  | index/skipped.tsv          | index/images.tsv report.html
 cut                   | index/skipped.tsv          | index/images.tsv index/skipped.tsv report.html
 cut                   | index/skipped.json         | index/images.tsv index/skipped.json report.html
@@ -193,7 +193,7 @@ def test_damage_is_found_and_what_depends_on_it_goes(
     before = files(places)
     found = damages_in(places)
     assert damage != "a FIFO" or any(name in each.reason for each in found)
-    assert all("\n" not in line for line in damage_lines(found, removed=True))
+    assert all(line.isprintable() for line in damage_lines(found, removed=True))
     remove(found)
     assert sorted(before - files(places)) == removed
 

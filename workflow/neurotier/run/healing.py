@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
+from neurotier.core.errors import one_line
 from neurotier.core.files import Facts, content_of, remove_whatever, whole_json, write_json
 from neurotier.core.places import Places, participant_of
 from neurotier.run.adoption import last_facts
@@ -258,7 +259,7 @@ def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     done = "will be made again when it is needed" if removed else "would be made again"
     # A file may be damaged in two ways.
     said = (f"{damage.reason}; it {done}" if damage.again else damage.reason for damage in damages)
-    lines = [f"neurotier: {line}" for line in dict.fromkeys(said)]
+    lines = [f"neurotier: {one_line(line)}" for line in dict.fromkeys(said)]
     rest = len(lines) - SHOWN
     return [*lines[:SHOWN], *([f"neurotier: the same of {rest} more"] if rest > 0 else [])]
 
