@@ -296,8 +296,9 @@ def claims(data: Replayed) -> Section:
         for row in data.claims
     ]
     text = (
-        "Times are means over repetitions that are no outliers, parallelism and counts over all. What was said holds if"
-        " logs agree to a tenth, and is contradicted if all are off by more than three tenths; else it holds partly."
+        "Times and bytes are means over repetitions that are no outliers, parallelism and counts over all. What was"
+        " said holds if logs agree to a tenth, and is contradicted if all are off by more than three tenths; else it"
+        " holds partly."
     )
     return Section("What the paper says, and what its logs say", text, rows)
 
