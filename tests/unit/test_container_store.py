@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -29,12 +30,9 @@ from neurotier.containers.store import (
     stored_images,
 )
 from neurotier.core.errors import ContainerError, InputError, SettingsError, SourceError, TierError
-from neurotier.core.files import exclusive, read_json, write_text
+from neurotier.core.files import exclusive, read_json, try_lock, write_text
 from stores import SETTINGS, names, store_in
-from support import ENVIRONMENT, ROOT, quiet, script, wait_for, while_running
-
-LOCKS = Path("/proc/locks")
-
+from support import ENVIRONMENT, PATIENCE_S, ROOT, quiet, script, wait_for, while_running
 
 DEFINITION = """\
 Bootstrap: localimage
@@ -106,16 +104,23 @@ def made(engine: Engine, tmp_path: Path, said: list[str]) -> Store:
 
 
 def test_what_another_start_is_placing_is_waited_for_and_kept(
-    made: Store, said: list[str], tiny_image: Path, tmp_path: Path
+    made: Store, said: list[str], tiny_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = replace(made, verified=None)
     image = made.obtain(str(tiny_image), "tool.bet.image")
     placed, (notes,) = made.file(image), made.kept.glob("*.tree")
     files = {path: path.rename(tmp_path / path.name) for path in (placed, notes)}
-    lock = placed.with_name(f".{placed.name}.lock").stat().st_ino
+    is_waiting = Event()
+
+    def noted(lock: int) -> str:
+        if holder := try_lock(lock):
+            is_waiting.set()
+        return holder
+
+    monkeypatch.setattr("neurotier.core.files.try_lock", noted)
     with ThreadPoolExecutor() as other, exclusive(placed):
         path = other.submit(made.place, image)
-        wait_for(lambda: any("->" in line and f":{lock} " in line for line in LOCKS.read_text().splitlines()))
+        assert is_waiting.wait(PATIENCE_S)
         for final, kept in files.items():
             kept.rename(final)
     assert path.result() == placed

@@ -9,8 +9,10 @@ import pickle
 import shutil
 import socket
 import stat
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -59,22 +61,41 @@ def test_a_file_for_which_there_is_no_room_is_named(tmp_path: Path, mount_tmpfs:
 
 
 def test_whom_a_start_waits_for_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """For ever, if a file server keeps the lock of a host that is down."""
+    """While it waits, on the terminal, even of a job: for ever, if a file server keeps the lock of a host that is down.
+    When the lock is removed, it goes on."""
+    lock = tmp_path / ".clone.lock"
 
     def hold() -> None:
-        with exclusive(tmp_path / "clone"):
+        with (tmp_path / "log").open("a") as log, redirect_stderr(log), exclusive(tmp_path / "clone"):
             pass
 
     with ThreadPoolExecutor() as other:
+        lock.write_text("an earlier process, killed, with a longer name, on another host")
         hold()
         with exclusive(tmp_path / "clone"):
+            holder = lock.read_text()
+            lock.write_text("\x1b[31m\n" + holder + "x" * 1000)
             waiting = other.submit(hold)
             said = wait_for(lambda: capfd.readouterr().err, within_s=30)
             assert not waiting.done()
-        waiting.result(PATIENCE_S)
-    holder = f"process {os.getpid()} on {socket.gethostname()}"
-    assert said.startswith(f"neurotier: {tmp_path}/clone: waiting for {holder}, which is at work on it; if that host ")
-    assert (tmp_path / ".clone.lock").read_text() == holder
+            lock.unlink()
+            waiting.result(PATIENCE_S)
+    assert holder == f"process {os.getpid()} on {socket.gethostname()}" == lock.read_text()
+    assert said.startswith(f"neurotier: {tmp_path}/clone: waiting for \\x1b[31m {holder}x")
+    assert said.endswith(f"x; if that host is down, remove {lock}\n")
+    assert said.count("x") < 150
+
+
+def test_a_short_wait_is_not_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Jobs that place one image, and runs of one clone, often wait a moment: nothing is wrong."""
+
+    def hold(_: int) -> None:
+        with exclusive(tmp_path / "image"):
+            time.sleep(0.05)
+
+    with ThreadPoolExecutor(8) as others:
+        assert len(list(others.map(hold, range(16)))) == 16
+    assert capfd.readouterr().err == ""
 
 
 def test_a_file_is_read_once_until_it_is_written_anew(tmp_path: Path) -> None:

@@ -142,10 +142,6 @@ class Task:
         """What an iteration of a block left: its phases."""
         return Path(self.records, f"{block.block}_{iteration}.json")
 
-    def lock(self, block: Block) -> Path:
-        """Held while a process works on a block: others wait for a process that outlived a killed engine."""
-        return Path(self.records, f".{block.block}.lock")
-
     def last_written(self, block: Block) -> int:
         """The latest iteration from which a block can be taken up again; 0 is its beginning."""
         for k in range(self.iterations, 0, -1):

@@ -18,13 +18,14 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from neurotier.core.errors import StateError, without_credentials
+from neurotier.core.errors import StateError, one_line, without_credentials
 from neurotier.core.libc import LIBC
 
 Content = TypeVar("Content")
@@ -323,10 +324,10 @@ def try_lock(descriptor: int) -> str:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return os.read(descriptor, 1000).decode(errors="replace") or "another process"
+        return one_line(os.fsdecode(os.read(descriptor, 100))) or "another process"
     with suppress(OSError):  # the tier may be full
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
     return ""
 
 
@@ -334,18 +335,16 @@ def try_lock(descriptor: int) -> str:
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold a lock while a folder is made; other processes wait, then find it. The lock ends with this process.
 
-    Whom they wait for is said: a file server may keep the lock of a host that is down.
+    Whom they wait for is said after 5 s: a file server may keep the lock of a host that is down.
     """
-    descriptor = open_lock(folder.with_name(f".{folder.name}.lock"))
-    try:
-        if holder := try_lock(descriptor):
-            print(
-                f"neurotier: {folder}: waiting for {holder}, which is at work on it; if that host is down, "
-                f"stop, remove {folder.parent}/.{folder.name}.lock, and start again",
-                file=sys.stderr,
-            )
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            try_lock(descriptor)
-        yield
-    finally:
+    lock, tries = folder.with_name(f".{folder.name}.lock"), 0
+    while holder := try_lock(descriptor := open_lock(lock)):  # anew: it may have been removed
         os.close(descriptor)
+        tries += 1
+        if tries == 100:
+            said = f"neurotier: {folder}: waiting for {holder}; if that host is down, remove {lock}\n"
+            with suppress(OSError):  # the terminal is gone
+                os.write(2, os.fsencode(said))  # a job's log would show it when the wait is over
+        time.sleep(0.05 if tries < 100 else 1)
+    with os.fdopen(descriptor):
+        yield

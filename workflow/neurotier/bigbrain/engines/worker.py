@@ -6,7 +6,6 @@ and the exit code tells its kind. argparse would cost each of thousands of block
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sys
@@ -23,7 +22,7 @@ if __name__ == "__main__":  # so that it stays pending, which tells of a suspens
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
 from neurotier.bigbrain.tasks import ALL, EVERY, Block, Task  # noqa: E402
 from neurotier.core.errors import InputError, NeurotierError, TierError  # noqa: E402
-from neurotier.core.files import open_lock, write_json  # noqa: E402
+from neurotier.core.files import exclusive, write_json  # noqa: E402
 from neurotier.core.processes import end_with_parent  # noqa: E402
 from neurotier.meter.own import age_s  # noqa: E402
 
@@ -67,8 +66,7 @@ def work(
         If a tier is full, or fails.
     """
     try:
-        with os.fdopen(open_lock(task.lock(block)), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with exclusive(Path(task.records, block.block)):  # a process may have outlived a killed engine
             todo = [iteration] if iteration else list(range(task.last_written(block) + 1, task.iterations + 1))
             for k in todo:
                 task.record(block, k).unlink(missing_ok=True)
