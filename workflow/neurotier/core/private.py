@@ -94,12 +94,14 @@ def check_private(folder: Path, where: str = "") -> None:
 
 def refuse_unless_ours(folder: Path, where: str) -> None:
     """Raise :class:`TierError` unless a folder is real, this user's and, if the top one, closed to other writers."""
-    facts, remove = folder.lstat(), "remove it, or place the role on another tier (a server may squash root)"
+    facts, remove = folder.lstat(), "remove it, or place the role on another tier"
     owner = name_of(facts.st_uid)
     if not stat.S_ISDIR(facts.st_mode):
         raise TierError(f"{folder} is {kind_of(facts.st_mode)} made by user {owner}, not a folder", where, remove)
     if facts.st_uid != os.getuid():
-        raise TierError(f"{folder} belongs to user {owner} and not to {user_name()}", where, remove)
+        raise TierError(
+            f"{folder} belongs to user {owner} and not to {user_name()}", where, f"{remove} (a server may squash root)"
+        )
     if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and folder == private_folder(folder.parent):
         mode = stat.S_IMODE(facts.st_mode)
         fix = f"check who has written there, then chmod 700 {folder}"
