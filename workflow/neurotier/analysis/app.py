@@ -322,29 +322,29 @@ def run_group_level(
     """
     tiers = tiers_of(settings, in_job=True)
     work = Places.from_settings(settings, tiers)
-    phases = []
     folders = [places.analysed(participant, by_app=True) for participant in participants]
     needed_bytes = MARGIN_BYTES + sum(entry.size_bytes for folder in folders for entry in entries_below(folder))
     check_room(tiers["work"], needed_bytes)
-    name = f"group-{site}" if site else "group"
-    with naming_full_tier(tiers["work"], needed_bytes), work_folder(work.work_of(name), work.identity) as folder:
+    with (
+        naming_full_tier(tiers["work"], needed_bytes),
+        work_folder(work.work_of(f"group-{site}"), work.identity) as folder,
+    ):
         out = folder / OUT
         out.mkdir()
         differing, usage = measure_function(lambda: merge_outputs(folders, out, tell))
-        phases.append(("stage_in", usage))
+        phases = [("stage_in", usage)]
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
-            arguments = call_arguments(settings.app, share)
-
-            again = partial(merge_outputs, folders)
+            arguments, again = call_arguments(settings.app, share), partial(merge_outputs, folders)
             call = partial(run_level, arguments, bids_dir, folder, settings, log, placed, Removal(), again)
             (start, _), usage = measure_function(call)
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
-        version = read_json(places.index / "tool.json")["version"]
         if not (out / "dataset_description.json").exists():
             image, name = {"Container": {"Type": "apptainer", "Tag": f"sha256:{placed.sha256}"}}, app_name(settings)
-            write_description(out, site, dataset.sites[site], name, version, image, name)
+            write_description(
+                out, site, dataset.sites[site], name, read_json(places.index / "tool.json")["version"], image, name
+            )
         with naming_full_tier(tiers["results"], needed_bytes):
             publishing = partial(publish, out, places.derivatives / site, settings.results_dataset, in_dataset=True)
             (_, kept), usage = measure_function(publishing)

@@ -342,9 +342,10 @@ def exclusive(folder: Path) -> Iterator[None]:
         os.close(descriptor)
         tries += 1
         if tries == 100:
-            said = f"neurotier: {folder}: waiting for {holder}; if that host is down, remove {lock}\n"
-            with suppress(OSError):  # the terminal is gone
-                os.write(2, os.fsencode(said))  # a job's log would show it when the wait is over
+            # a job's log would show it when the wait is over
+            print(
+                f"neurotier: {folder}: waiting for {holder}; if that host is down, remove {lock}", file=sys.__stderr__
+            )
         time.sleep(0.05 if tries < 100 else 1)
     with os.fdopen(descriptor):
         yield
