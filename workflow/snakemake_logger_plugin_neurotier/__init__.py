@@ -112,8 +112,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         if found := NOT_MADE.search(said):
             return f"neurotier: --report: {found[1]} is not there yet; start the same command without --report first"
         if found := NO_ROOM.search(said):
-            fix = "make room or allow access there, or mount it again (XDG_CACHE_HOME moves .cache), and start again"
-            return f"neurotier: {found[2] or OWN_PLACES}: {found[1]}; {fix}"
+            fix = "make room or allow access there, or mount it again (XDG_CACHE_HOME moves .cache)"
+            return f"neurotier: {found[2] or OWN_PLACES}: {found[1]}; {fix}, and start the same command again"
         return said
 
     def now_and_then(self, subject: str, line: str) -> str:
