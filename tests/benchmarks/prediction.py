@@ -62,8 +62,8 @@ BUSY = 20
 MEMORY_BYTES = 400_000_000
 """Least in which a run of this size ends: Snakemake and a pool take most of it."""
 
-MEMORY_MB = 8000
-"""Granted to the jobs, which need less than estimated: so many have room in a small control group, too."""
+GRANTED = "--resources", "mem_mb=8000"
+"""For the jobs, which need less than estimated: so many have room in a small control group, too."""
 
 PROBE = {"file_mib": 64, "time_s": 8, "repetitions": 1, "streams": 4, "share": 0.5}
 ITERATIONS = 200
@@ -141,7 +141,7 @@ def advise(project: Project, part: str, cores: int = 2, **sections: Any) -> tupl
     probed = next(iter(sorted(project.folder.glob("*/results/probe"))), None)
     if probed is not None:
         shutil.copytree(probed, own.results / "probe")
-    project.succeeds("advise", *arguments, cores=cores)
+    project.succeeds("advise", *arguments, *GRANTED, cores=cores)
     return arguments, own
 
 
@@ -149,7 +149,7 @@ def campaign(project: Project, part: str, campaign: dict[str, Any], **sections: 
     """Advise, run the campaign, and hold the one against the other."""
     asked = {"repetitions": 1, "seed": SEED, **campaign}
     arguments, own = advise(project, part, campaign=asked, **sections)
-    project.succeeds(*arguments, "--resources", f"mem_mb={MEMORY_MB}")
+    project.succeeds(*arguments, *GRANTED)
     advice, runs, plan = map(own.table, ("advice/advice.tsv", "comparison/compared_runs.tsv", "campaign/plan.tsv"))
     outcomes = []
     for row in advice:
@@ -172,13 +172,14 @@ def images(
     at_once: Sequence[int],
     tiers: Mapping[str, Any],
     cache: str = "cold",
+    gets: int = FETCHING_AT_ONCE,
 ) -> list[Outcome]:
     """A campaign of noop on images of noise."""
     return campaign(
         project,
         part,
         {"placements": placements, "parallelism": list(at_once), "cache": [cache]},
-        dataset={"source": project.folder / "noise"},
+        dataset={"source": project.folder / "noise", "concurrent_gets": gets},
         tool=sleeping(1.0),
         tiers=tiers,
     )
@@ -208,7 +209,7 @@ def little_memory(project: Project, stack: ExitStack) -> list[Outcome]:
     (group / "memory.limit_in_bytes").write_text(str(MEMORY_BYTES))
     placements = {"disk": {}, "slow_data": {"dataset": "slow"}}
     limited = replace(project, before=lambda: joining(group, badness=0))
-    return images(limited, "little_memory", placements, [8], {"slow": slow})
+    return images(limited, "little_memory", placements, [8], {"slow": slow}, gets=1)  # more git-annex would not fit
 
 
 def busy(project: Project, stack: ExitStack) -> list[Outcome]:
