@@ -87,12 +87,12 @@ TWICE = fetched(100, 2.0), fetched(300, 4.0)
 @pytest.mark.parametrize(
     ("jobs", "sections", "checks", "expected"),
     [
-        (TWICE, {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 1.0, 0.01, 2)),  # so many as were fetched
+        (TWICE, {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 1.0, 0.01, 2, 2)),  # so many as were fetched
         (TWICE, {"dataset": {"concurrent_gets": 1}}, [], Fetching(1.5, 1.0, 0.01, 1)),
         # two of one size do not say how much of it is for their bytes: then it is all of it
-        ([fetched(100, 2.0), fetched(100, 4.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0.0, 0.03, 2)),
+        ([fetched(100, 2.0), fetched(100, 4.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0, 0.03, 2, 2)),
         # several took more than passed
-        ([fetched(100, -1.0), fetched(300, 2.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0, 0.006, 2)),
+        ([fetched(100, -1.0), fetched(300, 2)], {"dataset": {"concurrent_gets": 3}}, [], Fetching(1.5, 0, 0.006, 2, 1)),
         ([fetched(100, 0.0, 0)] * 2, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.0, 0.0, 0.0, 4)),
         ([job()], {}, [], Fetching(0.0, 0.0, 0.0, 0)),  # nothing had to be fetched: not known
         (TWICE, {}, [Path("checked.tsv")], Fetching()),  # the head fetches

@@ -205,7 +205,7 @@ def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
     ("fetching", "arrivals", "fetches", "at_once"),
     [
         (Fetching(1.0, 2.0, 0.5, at_once=2), [[2], [1]], [[1, 102], [1, 52]], 2),
-        (Fetching(), [[], []], [], 1),
+        (Fetching(), [[], []], [], 0),
     ],
 )
 def test_who_waits_for_images_waits_for_its_own_and_they_are_fetched_in_the_order_of_their_analysis(
@@ -236,6 +236,7 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
         participants=[Participant(100)] * 60,
         probes={"disk": probed(0.5, 2.0, 0.25)},
         processors=Processors(2, 2, others=3.0),
+        fetching=Fetching(at_once=1, more_at_once=2),
     )
     storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": given.probes["disk"].usual})
     _, machine = machines_of(given.probes, 1, given.processors, given.page_cache)
@@ -246,6 +247,7 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
     low, middle, high = np.quantile(np.log(cpu_s.mean(axis=1)), [0.1, 0.5, 0.9])
     assert (high - low) / 2 == pytest.approx(1.64 * spread / 2, rel=0.07), "and not 1.28"
     assert middle == pytest.approx(math.log(12.5), abs=0.1), "the mean stays"
+    assert {workload.fetches_at_once for workload, _ in drawn} == {1, 2, 3}
     others = [machine.processors.others for _, machine in drawn]
     speeds = [machine.tiers["disk"].read_bytes_per_s for _, machine in drawn]
     assert 0 <= min(others) < 0.5 < 5.4 < max(others) <= 6

@@ -8,6 +8,7 @@ is from the 5th to the 95th percentile of draws, each of which varies:
 - how CPU time grows with size: with few records by the fit, not at all, or in proportion;
 - CPU time of each job by the scatter of the records, and of all together by that over the root of their number;
 - how many processors others keep busy, from none to twice as many as during the calibration;
+- how many images fetched at once come as fast as those of the calibration: as many as then, to as many as asked for;
 - how much of what a job has written to a network tier is not cached when it reads it: from none to all;
 
 and around each of them by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``. What moves no
@@ -106,12 +107,15 @@ class Fetching:
         The same per byte.
     at_once
         How many participants' images are fetched at once; 0 if none are fetched during the run.
+    more_at_once
+        How many more were asked for, of which it is not known whether they come as fast; taken as not.
     """
 
     cpu_s: float = 0.0
     wait_s: float = 0.0
     s_per_byte: float = 0.0
     at_once: int = 0
+    more_at_once: int = 0
 
     def steps(self, participant: Participant) -> tuple[Step, Step]:
         """The steps of fetching one participant's images."""
@@ -170,8 +174,7 @@ def workload_of(
                 of_part += [*arrivals.get(position, ()), *(in_slots(each) if slots else each)]
             tasks.append(tuple(of_part))
     fetches = [fetching.steps(participants[position]) for position in fetched]
-    at_once = max(1, fetching.at_once)
-    return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=at_once)
+    return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=fetching.at_once)
 
 
 def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
@@ -310,6 +313,8 @@ def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, r
     ]
     storage = replace(storage, reread=float(rng.uniform(0, 1)))
     machine = drawn_files(machine, inputs.probes, parallelism, rng)
+    gets = inputs.fetching.at_once + int(rng.integers(inputs.fetching.more_at_once + 1))
+    inputs = replace(inputs, fetching=replace(inputs.fetching, at_once=gets))
     return workload(inputs, storage, parallelism, participants, way), machine
 
 

@@ -122,9 +122,8 @@ class Situation:
         if not took.per_byte:  # two of nearly the same size do not show growth: many would cost as much as one
             took = proportional(fetched, waits_s)
         cpu_s = HALF * statistics.median(got["cpu_s"] for _, got in with_fetch) if any(fetched) else 0.0
-        # the gain from more at once than in the calibration is unknown, and taken as none
-        at_once = min(at_once, sum(map(bool, fetched)) or at_once)
-        return Fetching(cpu_s, took.base, took.per_byte, at_once)
+        known = min(at_once, sum(map(bool, fetched)) or at_once)
+        return Fetching(cpu_s, took.base, took.per_byte, known, at_once - known)
 
     def jobs(self, slots: int) -> list[list[list[int]]]:
         """Who shares a job, as positions among those who remain, in order of start: sequences that run at once."""
