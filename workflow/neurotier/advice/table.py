@@ -82,8 +82,8 @@ def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
 def at_parallelism(
     situation: Situation, inputs: Inputs, placement: Placement, jobs: int, limits: Mapping[str, int]
 ) -> tuple[Inputs, int]:
-    """The model's inputs for ``jobs`` jobs at once, and the number of these for which there are
-    participants, and memory has room."""
+    """The model's inputs for ``jobs`` jobs at once, and the number of these for which there are participants
+    and memory."""
     placed = replace(situation.settings, placement=placement)  # its work tier may be memory
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.elsewhere), situation.remaining)["mem_mb"]
     at_once = min(jobs, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", len(situation.remaining)))

@@ -94,7 +94,7 @@ def check_private(folder: Path, where: str = "") -> None:
 
 def refuse_unless_ours(folder: Path, where: str) -> None:
     """Raise :class:`TierError` unless a folder is real, this user's and, if the top one, closed to other writers."""
-    facts, remove = folder.lstat(), "remove it, or place the role on another tier"
+    facts, remove = folder.lstat(), "remove it, or have it removed, or place the role on another tier"
     owner = name_of(facts.st_uid)
     if not stat.S_ISDIR(facts.st_mode):
         raise TierError(f"{folder} is {kind_of(facts.st_mode)} made by user {owner}, not a folder", where, remove)
