@@ -82,7 +82,8 @@ def basis(data: Data) -> Section:
                 f"The interval is from the 5th to the 95th percentile of {DRAWS - 1} draws: every tier between its"
                 " least and its most, CPU time as the records scatter and leave open how it grows with size, small"
                 f" files by {percent(FILES_SPREAD)} besides (standard deviation), what is read back from a network tier"
-                " from none to all, other users of the processors from none to twice as many; and around each by"
+                " from none to all, images that come at once from the calibration's number to the one asked for, other"
+                " users of the processors from none to twice as many; and around each by"
                 f" {percent(MODEL_ERROR)}, by which the model is off where it knows all that it asks for."
             ),
         ],
