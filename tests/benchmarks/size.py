@@ -151,7 +151,7 @@ def end(places: Places, settings: Settings) -> None:
     note_killed(places, RUN, [])
     everyone, failures = selected_in(places), read_failures(places)
     close_run(places, RUN, everyone, failures)
-    assert count_states(places, everyone, failures).startswith(f"{len(everyone)} of {len(everyone)} ")
+    assert count_states(places, everyone, failures, 0).startswith(f"{len(everyone)} of {len(everyone)} ")
     note_outputs(places, lambda file: [file])
 
 

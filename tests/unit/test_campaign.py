@@ -46,9 +46,9 @@ def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
     return {"tiers": tiers, "placement": placement, "campaign": {**CAMPAIGN, **campaign}}
 
 
-def runs_of(base: dict[str, Any], **how: Any) -> list[PlannedRun]:
+def runs_of(base: dict[str, Any], index: str = "", elsewhere: bool = False) -> list[PlannedRun]:
     settings = Settings.from_config(base)
-    return planned_runs(base, settings, Places.from_settings(settings), **how)
+    return planned_runs(base, settings, Places.from_settings(settings), index, elsewhere)
 
 
 def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:

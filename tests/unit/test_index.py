@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,10 @@ def test_an_image_that_must_not_be_read_has_nobody_indexed_at_each_start(
         ("runs: [2]", 1),
         ("runs: [run-01]", 1),
         ("{participants: ['01'], sessions: ['2']}", 1),
+        ("participants: ['-sub-01']", 1),
+        ("participants: ['01', '02', '-02']", 3),
+        ("{participants: ['-02'], sessions: ['-ses-2']}", 2),
+        ("runs: [-2]", 3),
     ],
 )
 def test_filters(dataset: Path, filters: str, count: int) -> None:
@@ -266,6 +271,8 @@ def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(tmp_path: Path) -
         ("sessions: ['3']", "dataset.sessions: the dataset has no ses-3"),
         ("runs: [7]", "dataset.runs: the dataset has no run-7"),
         ("participants: ['03']", "dataset.source"),
+        ("participants: ['-1']", "dataset.participants: the dataset has no sub-1; did you mean '01'?"),
+        ("participants: ['-01', '-02']", "dataset.source"),
     ],
 )
 def test_filters_that_select_nothing_say_so(dataset: Path, filters: str, line: str) -> None:
@@ -286,6 +293,18 @@ def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_pa
     found = index(tmp_path, sites=sites)
     assert [image.participant for image in found.images] == ["NYU/sub-01", "more/UPSM/sub-01", "sub-01"]
     assert found.skipped == {}
+
+
+@pytest.mark.parametrize(("asked", "is_refused"), [([], False), (["-NYU"], False), (["UPSM", "other", "-NYU"], True)])
+def test_a_site_that_is_no_dataset_is_refused_if_it_was_named(
+    tmp_path: Path, asked: list[str], is_refused: bool
+) -> None:
+    plain_dataset(tmp_path / "UPSM", {t1w("01"): small_head()})
+    (tmp_path / "other").mkdir()
+    dataset = Dataset("x", tmp_path, "folder", {"UPSM": {}, "other": {}}, {})
+    settings = dataclasses.replace(SETTINGS, sites=asked)
+    with pytest.raises(InputError, match=r"^'other': is not a BIDS dataset") if is_refused else nullcontext():
+        assert index_dataset(dataset, settings, None, quiet).skipped == {"other": "not a BIDS dataset"}
 
 
 def test_a_folder_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:

@@ -303,7 +303,7 @@ def test_derivatives_stay_a_dataset_while_the_group_level_cannot_be_done_again(
     people(project, 2)
     script = "case $3$5 in participant01) exit 3 ;; group) ls /out >/out/all ;; *) echo >/out/sub-$5 ;; esac"
     both = {"app": tiny_app(engine, tmp_path / "app", script)}
-    one = both | {"dataset": {"source": project.folder / "bids", "participants": ["00"]}}
+    one = both | {"dataset": {"source": project.folder / "bids", "participants": ["-sub-01"]}}
     project.succeeds(*NO_PAGE, *project.configure(**one), *SDM)
     made = {file.name: file.read_text() for file in project.derivatives.iterdir()}
     assert set(made) == {"all", "dataset_description.json", "sub-00"}

@@ -85,7 +85,7 @@ class Situation:
         """
         observed = read_observed(self.settings, self.places)
         if not observed:
-            raise InputError("no participant has been analysed with these settings", str(self.places.results))
+            raise InputError("no participant has been analysed with these settings", self.places.results)
         return observed
 
     def others_share(self, rehearsed: Record) -> float | None:

@@ -227,7 +227,7 @@ def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tupl
         (scratch / str(number)).mkdir(parents=True)
         commands.append(tool.command(f"{INPUT}/{image.path}", f"{WORK}/{number}"))
     if tool.cache_variable and placed.cache.exists():  # a copy of some 100 kB, since jobs may write to it
-        with blaming(str(placed.cache), ContainerError):
+        with blaming(placed.cache, ContainerError):
             copy_tree(placed.cache, scratch / CACHE)
     heads: list[Any] = []
     container = Container(placed.engine, placed.path, job.settings.containers, scratch, [Bind(folder / IN, INPUT)])

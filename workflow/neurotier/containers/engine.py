@@ -74,7 +74,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def explain(
-    said: str, where: str, doing: str = "start", problem: str = "the container did not start", fix: str = ""
+    said: str, where: object, doing: str = "start", problem: str = "the container did not start", fix: str = ""
 ) -> ContainerError:
     """The error for what an engine printed when it failed.
 

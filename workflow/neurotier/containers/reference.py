@@ -326,7 +326,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     try:
         below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
     except RecursionError:
-        raise SourceError("is built from itself", str(path), "correct its base") from None
+        raise SourceError("is built from itself", path, "correct its base") from None
     return f"{content}{sorted(arguments.items())}{below}"
 
 

@@ -96,7 +96,7 @@ class Bind(NamedTuple):
         """
         if any(c in f"{self.host}{self.inside}" for c in ":,"):
             fix = "choose a path without them"
-            raise ContainerError("a path with a colon or a comma cannot be bound", str(self.host), fix)
+            raise ContainerError("a path with a colon or a comma cannot be bound", self.host, fix)
         return f"{self.host}:{self.inside}:{'rw' if self.writable else 'ro'}"
 
 
@@ -167,7 +167,7 @@ class Container(NamedTuple):
                 folder.mkdir()
             mode = folder.lstat().st_mode
             if not stat.S_ISDIR(mode):
-                raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", str(folder))
+                raise ContainerError(f"is {kind_of(mode)} that a container has left, not a folder", folder)
         threads = {name: os.environ[name] for name in THREADS if name in os.environ}
         variables = {"HOME": f"{WORK}/home", "TMPDIR": f"{WORK}/tmp", **threads, **self.settings.environment}  # noqa: S108
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
@@ -241,8 +241,8 @@ class Container(NamedTuple):
                     if not os.access(self.image, os.R_OK):
                         problem = "the image is missing or not readable"
                     elif process.poll() is not None:
-                        raise explain(read_from(log, begin), str(self.image))
-                    raise ContainerError(problem, str(self.image))
+                        raise explain(read_from(log, begin), self.image)
+                    raise ContainerError(problem, self.image)
                 said.read(PIPE_BYTES)
                 lap = lap_of(process.pid, start_s, began_s)
                 lap.input_bytes = self.image.stat().st_size if image else None

@@ -177,7 +177,7 @@ class Shelf:
                         put(partial)
                 except OSError as error:
                     if error.errno in FULL:
-                        raise TierError(f"has no room for {placed.name}", str(placed.parent)) from None
+                        raise TierError(f"has no room for {placed.name}", placed.parent) from None
                     raise
             if marker:
                 write_json(marker, facts)
@@ -397,21 +397,21 @@ class Store(Shelf):
         """Unpack an image's file system, without the engine, which fails where it cannot change the owner of files."""
         code, listed = run_logged([self.engine, "sif", "list", str(source)], self.log)
         if code:
-            raise explain(listed, str(source), problem="its file system cannot be found")
+            raise explain(listed, source, problem="its file system cannot be found")
         partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
         if not partition:
-            raise ContainerError("holds no file system that could be unpacked", str(source), AGAIN)
+            raise ContainerError("holds no file system that could be unpacked", source, AGAIN)
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", "unpacking an image", "install squashfs-tools")
         command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
         code, said = run_logged([*command, str(source)], self.log)
         if says_full(said):
-            raise TierError(f"has no room for the unpacked image {source.stem}", str(self.images))
+            raise TierError(f"has no room for the unpacked image {source.stem}", self.images)
         if lacking := UNMADE.search(said):
             fix = "place images on another tier"
-            raise TierError(f"cannot hold the unpacked image {source.stem}: {lacking[0]}", str(self.images), fix)
+            raise TierError(f"cannot hold the unpacked image {source.stem}: {lacking[0]}", self.images, fix)
         if code not in (0, NOT_ALL) or "failed to read" in said:
-            raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", str(source), AGAIN)
+            raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", source, AGAIN)
 
 
 class AlteredError(ContainerError):
@@ -423,7 +423,7 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
     digest = sha256(file)
     if digest != image.sha256:
         problem = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {digest[:12]}... now)"
-        raise AlteredError(problem, str(source), AGAIN)
+        raise AlteredError(problem, source, AGAIN)
 
 
 AGAIN = "start with --forcerun obtain_image"

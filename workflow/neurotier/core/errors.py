@@ -20,7 +20,7 @@ class NeurotierError(Exception):
     what
         What is wrong, as a short statement.
     where
-        The file, key, tier or participant concerned; empty when ``what`` already says so.
+        The file, key, tier or participant concerned, as it is printed; empty when ``what`` already says so.
     fix
         What to do next; empty when nothing sensible can be advised.
 
@@ -32,8 +32,8 @@ class NeurotierError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, where: str = "", fix: str = "") -> None:
-        self.what, self.where, self.fix = map(without_credentials, (what, where, fix))
+    def __init__(self, what: str, where: object = "", fix: str = "") -> None:
+        self.what, self.where, self.fix = map(without_credentials, (what, str(where), fix))
         super().__init__(self.what, self.where, self.fix)
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class StateError(NeurotierError):
     exit_code = 65
 
     def __init__(self, file: Path) -> None:
-        super().__init__("is damaged", where=str(file), fix="remove it and start the same command again")
+        super().__init__("is damaged", where=file, fix="remove it and start the same command again")
         self.args = (file,)  # pickle calls the class with these
 
 

@@ -54,7 +54,7 @@ class ForeignError(InputError):
 
 
 @contextmanager
-def blaming(where: str, blame: type[NeurotierError] = InputError) -> Iterator[None]:
+def blaming(where: str | PurePath, blame: type[NeurotierError] = InputError) -> Iterator[None]:
     """Turn a :class:`ForeignError` into an error of class ``blame`` that calls the file or folder ``where``.
 
     >>> with blaming("sub-01: its output"):
@@ -203,7 +203,7 @@ def entries_below(folder: Path) -> Iterator[Entry]:
     def refuse(error: OSError) -> NoReturn:
         if error.errno != errno.EACCES:
             raise error
-        raise ForeignError("is closed to its owner", str(error.filename))
+        raise ForeignError("is closed to its owner", error.filename)
 
     for root, names, files, descriptor in os.fwalk(folder, onerror=refuse):
         here = PurePath(root).relative_to(folder)
@@ -287,7 +287,7 @@ def check_link(link: PurePath, leads_to: str) -> None:
     upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
     # a '..' after a name is refused, too: if that name is a link, '..' is the parent of its target
     if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
-        raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", str(link))
+        raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", link)
 
 
 def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[Path, PurePath]:
@@ -368,7 +368,7 @@ def checked_entries(folder: Path) -> Iterator[Entry]:
         if entry.is_link:
             check_link(entry.path, os.readlink(folder / entry.path))
         elif not entry.is_file:
-            raise ForeignError(f"is {kind_of(entry.mode)}, and only files and links are kept", str(entry.path))
+            raise ForeignError(f"is {kind_of(entry.mode)}, and only files and links are kept", entry.path)
         yield entry
 
 
@@ -417,17 +417,17 @@ def copy_tree(
                 copy.parent.mkdir(parents=True, exist_ok=True)
             if copy.parent.resolve() != real / below or not copy.parent.is_dir():
                 what = f"lies below {str(below)!r}, which is a link or a file in the target"
-                raise ForeignError(what, str(path))
+                raise ForeignError(what, path)
             made.add(below)
         try:
             if entry.is_link:
                 copy.symlink_to(os.readlink(source / path))
             else:
-                with blaming(str(path), ForeignError), open_file(source, path) as file:
+                with blaming(path, ForeignError), open_file(source, path) as file:
                     copy_file(file, copy, entry.size_bytes, write_back=write_back)
         except FileExistsError:
             if existing is None:
-                raise ForeignError("is there already", str(path)) from None
+                raise ForeignError("is there already", path) from None
             existing(entry)
             continue
         copied += entry.size_bytes

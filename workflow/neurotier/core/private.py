@@ -256,7 +256,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
         make_private(folder)
         written = (folder / OWNER).open("xb", 0)
     except FileExistsError:  # or another process has just made it
-        raise BusyError("is in use for other results", str(folder), "choose another results folder") from None
+        raise BusyError("is in use for other results", folder, "choose another results folder") from None
     owner = {"host": gethostname(), "pid": os.getpid(), "identity": identity}
     mark = (folder / OWNER).open("rb")  # open for writing, it would prevent remounting the tier read-only
     try:

@@ -88,7 +88,7 @@ def check_own_files(folder: Path) -> None:
     for line in (ask_git(folder, "ls-tree", "HEAD", ".gitmodules", ".datalad", ".datalad/config") or "").splitlines():
         facts, _, name = line.partition("\t")
         if facts.startswith(LINK):
-            raise InputError("is a link, which is not followed", str(folder / name))
+            raise InputError("is a link, which is not followed", folder / name)
 
 
 def refused_candidates(folder: Path) -> str:

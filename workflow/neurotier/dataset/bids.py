@@ -167,15 +167,23 @@ def is_bids(folder: Path) -> bool:
 
 
 def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
-    """A function that says whether a filter selects a label; an empty filter selects all. A filter may list thousands.
+    """A function that says whether a filter selects a label. A filter may list thousands.
+
+    A label behind a minus is left out. All others are selected if the filter names none of them.
 
     >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
     (True, True, False)
     >>> selector(["²"], "run")("2")
     False
+    >>> [name for name in ("01", "02", "03") if selector(["-sub-02"], "sub")(name)]
+    ['01', '03']
+    >>> [name for name in ("01", "02", "03") if selector([1, 2, -2], "run")(name)]
+    ['01']
     """
-    names = {plain_label(str(name), prefix) for name in wanted}
-    return lambda label: not names or plain_label(label, prefix) in names
+    texts = [str(label) for label in wanted]
+    left_out = {plain_label(text[1:], prefix) for text in texts if text.startswith("-")}
+    named = {plain_label(text, prefix) for text in texts if not text.startswith("-")}
+    return lambda label: (plain := plain_label(label, prefix)) not in left_out and (not named or plain in named)
 
 
 def plain_label(name: str, prefix: str) -> str:

@@ -107,7 +107,7 @@ def index_dataset(
         tell(f"site {count} of {len(dataset.sites)}, {len(images):,} {kind}s so far")
         root = dataset.path / site
         if not is_bids(root):
-            if not site or settings.sites:
+            if not site or any(not name.startswith("-") for name in settings.sites):
                 raise InputError(
                     "is not a BIDS dataset: no dataset_description.json and no sub-* folder",
                     f"{site or dataset.source!r}",
@@ -460,9 +460,9 @@ def check_known(key: str, prefix: str, wanted: Sequence[str | int], known: Itera
     """Raise :class:`InputError` if a filter names a label that does not exist."""
     labels = sorted({*known} - {""})
     plain = {plain_label(label, prefix) for label in labels}
-    for name in map(str, wanted):
-        if plain_label(name, prefix) not in plain:
-            bare = name.removeprefix(f"{prefix}-")
+    for name in wanted:
+        bare = plain_label(str(name).removeprefix("-"), prefix)
+        if bare not in plain:
             raise InputError(
                 f"the dataset has no {prefix}-{bare}{suggestion(bare, labels)}",
                 f"dataset.{key}",

@@ -240,8 +240,8 @@ def require_sites(dataset: Dataset, participants: Sequence[str | int]) -> None:
         raise SourceError(
             f"{len(lost)} of the sub-datasets asked for cannot be reached: {named}",
             f"dataset.source {dataset.source!r}",
-            "start the same command again to analyse what is missing, or name the others in dataset.sites "
-            "or dataset.participants",
+            "start the same command again to analyse what is missing, or leave it out: a minus before its name in "
+            "dataset.sites or dataset.participants",
         )
 
 
@@ -416,33 +416,37 @@ def commit(folder: Path, name: str = "HEAD") -> str:
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
     """The sites that the configuration names, by path or by last folder name; all if it names none.
 
+    A name behind a minus is left out, as in the filters of participants.
+
     >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr"), choose_sites(["."], ["", "inputs/x"], "corr")
     (['sites/NYU'], [''])
+    >>> choose_sites(["-NYU"], ["derivatives/x", "sites/NYU", "sites/UPSM"], "corr")
+    ['sites/UPSM']
     """
     shown = [site or "." for site in known]
-    if not wanted:
-        if sites := [site for site in known if not NO_SITES.fullmatch(site)]:
-            return sites
-        raise InputError(
-            "has neither participants nor sites",
-            f"dataset.source {source!r}",
-            f"name another source, or in dataset.sites one of: {', '.join(shown)}",
-        )
-    if list(known) == [""]:
+    if wanted and list(known) == [""]:
         raise InputError(
             "has no sub-datasets to choose sites from", f"dataset.source {source!r}", "leave out dataset.sites"
         )
-    chosen = []
+    named, left_out = list[str](), list[str]()
     for name in wanted:
-        matching = [site for site in known if name.strip("/") in (site or ".", site.rsplit("/", 1)[-1])]
+        bare = name.removeprefix("-").strip("/")
+        matching = [site for site in known if bare in (site or ".", site.rsplit("/", 1)[-1])]
         if not matching:
             raise InputError(
-                f"the dataset has no site {name!r}{suggestion(name, shown)}",
+                f"the dataset has no site {bare!r}{suggestion(bare, shown)}",
                 "dataset.sites",
                 f"it has: {', '.join(shown)}",
             )
-        chosen += matching
-    return list(dict.fromkeys(chosen))
+        (left_out if name.startswith("-") else named).extend(matching)
+    chosen = dict.fromkeys(named or [site for site in known if not NO_SITES.fullmatch(site)])
+    if sites := [site for site in chosen if site not in left_out]:
+        return sites
+    raise InputError(
+        f"has {'no other' if left_out else 'neither participants nor'} sites",
+        f"dataset.source {source!r}",
+        f"name another source, or in dataset.sites one of: {', '.join(shown)}",
+    )
 
 
 def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:

@@ -71,7 +71,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say) -> None:
     """
     head, description = head_of(settings)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise TierError("the demonstration dataset needs a new folder", str(folder), "remove this one")
+        raise TierError("the demonstration dataset needs a new folder", folder, "remove this one")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with made_whole(folder) as partial:
         say(f"Its heads are made from {description}.")
@@ -108,11 +108,11 @@ def load_head(path: Path) -> nib.Nifti1Image:
         image = nib.load(path)
         data = np.nan_to_num(image.get_fdata(dtype=np.float32))
     except (ImageFileError, HeaderDataError, OSError, EOFError, ValueError, zlib.error) as error:
-        raise InputError(f"cannot be read as NIfTI ({error})", str(path), FIX) from error
+        raise InputError(f"cannot be read as NIfTI ({error})", path, FIX) from error
     is_3d = data.ndim == 3 and min(data.shape) > 1
     if not is_3d or data.max() <= 0:
         problem = "has no positive voxel" if is_3d else f"is not a 3D image but of shape {data.shape}"
-        raise InputError(problem, str(path), FIX)
+        raise InputError(problem, path, FIX)
     return nib.Nifti1Image(data, image.affine)
 
 

@@ -170,7 +170,7 @@ def read_probed(table: Path) -> Probed:
             *(figures_of([row | {"bandwidth_bytes_per_s": row[f"{end}bytes_per_s"]} for row in rows]) for end in ends)
         )
     except (KeyError, IndexError) as error:
-        raise InputError(f"has no {error}", str(table), "probe again: --forcerun probe_tier") from None
+        raise InputError(f"has no {error}", table, "probe again: --forcerun probe_tier") from None
 
 
 def at(curve: Curve, streams: int) -> float:

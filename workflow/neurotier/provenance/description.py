@@ -95,12 +95,12 @@ def read_how(folder: Path, activity: str) -> How:
     below = HOW / f"{activity}.json"
     file = folder / below
     try:
-        with blaming(str(file)), open_file(folder, below) as opened:
+        with blaming(file), open_file(folder, below) as opened:
             how: How = json.load(opened)
         if not {"neurotier", "name", "version", "options"} <= how.keys():
             raise ValueError
     except (OSError, ValueError, AttributeError):
-        raise InputError("does not say how derivatives were made", str(file)) from None
+        raise InputError("does not say how derivatives were made", file) from None
     return how
 
 

@@ -71,19 +71,19 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
     """
     folder = how_file.absolute().parent
     if folder.parts[-len(HOW.parts) :] != HOW.parts:
-        raise InputError(f"is not below {HOW}/ of a dataset of derivatives", str(how_file))
+        raise InputError(f"is not below {HOW}/ of a dataset of derivatives", how_file)
     dataset = folder.parents[len(HOW.parts) - 1]
     how = read_how(dataset, how_file.stem)
     raw, group = dataset / RAW, how.get("group")
     if group:
         read, paths, names = inputs_of_group(dataset, group), [], ["the group level"]
     elif not inputs:
-        raise InputError(f"takes the inputs to make derivatives of, below {raw}", str(how_file))
+        raise InputError(f"takes the inputs to make derivatives of, below {raw}", how_file)
     else:
         everyone = [os.path.relpath(path, raw) for path in inputs]  # not resolved: images are links into the annex
         for given, path in zip(inputs, everyone, strict=True):
             if not owner_of(path):
-                raise InputError(f"is not a participant's below {raw}", str(given))
+                raise InputError(f"is not a participant's below {raw}", given)
         paths = wanted(everyone, os.environ.get(ONLY, ""))
         names = list(dict.fromkeys(map(owner_of, paths)))
         put_back(dataset, set(map(owner_of, everyone)).difference(names))
@@ -107,7 +107,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
             with work_folder(places.work_of(name), identity="") as folder:
                 if group:
                     if image is None:
-                        raise InputError("names no container image, and the group level needs it", str(how_file))
+                        raise InputError("names no container image, and the group level needs it", how_file)
                     arguments = call_arguments(settings.app, Share(settings.app.threads, settings.app.memory_mb))
                     fill = partial(put, dataset, paths=read)
                     (folder / OUT).mkdir()
@@ -140,7 +140,7 @@ def inputs_of_group(dataset: Path, group: Facts) -> list[str]:
     for name in group["participants"]:
         entries = [entry for entry in os.listdir(dataset) if owner_of(entry) == name]
         if not entries:
-            raise InputError("has no derivatives here, and the group level needs everyone's", str(dataset / name))
+            raise InputError("has no derivatives here, and the group level needs everyone's", dataset / name)
         found += entries
     return sorted(found)
 
@@ -231,7 +231,7 @@ def settings_of(how: How, folder: Path) -> Settings:
     if how.get("app"):
         if named := options.get("filter_file"):
             if "filter" not in how:
-                raise InputError("was gone when derivatives were saved", str(named))
+                raise InputError("was gone when derivatives were saved", named)
             options["filter_file"] = str(folder / "filter.json")
             (folder / "filter.json").write_text(how["filter"])
         sections["app"] = options | {"image": container["image"], "name": how["name"]}

@@ -339,7 +339,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
     repository = folder / ".git"
     take_dataset_back(folder)
     if os.path.lexists(repository) and (repository.is_symlink() or not repository.is_dir()):
-        raise InputError("is no folder", str(repository), "remove it, and start the same command again")
+        raise InputError("is no folder", repository, "remove it, and start the same command again")
     clear_locks(folder, killed_on)
     if not repository.exists():
         say(f"making {folder} a DataLad dataset")
@@ -363,7 +363,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         move = shlex.join(["mv", "--no-target-directory", "--backup=numbered", str(repository), f"{folder}.git"])
         raise InputError(
             "is damaged, or not a DataLad dataset with an annex",
-            str(repository),
+            repository,
             f"`{move}`, and start the same command again: the derivatives stay, their history begins anew",
         )
     run_git(folder, "reset", "--quiet")  # whatever a killed save, or one on a full tier, had staged
@@ -382,7 +382,7 @@ def clear_locks(folder: Path, killed_on: str) -> None:
     if locks and (held := holder(folder, killed_on)):
         raise BusyError(
             f"another program is writing to this dataset ({held})",
-            str(locks[0]),
+            locks[0],
             "wait for it; if there is none, remove this file, and start the same command again",
         )
     for lock in locks:
@@ -420,12 +420,12 @@ def unsaved(folder: Path, reason: str) -> NeurotierError:
     if OTHERS.search(reason):
         return BusyError(
             f"another program is writing to this dataset: {one_line(reason)}",
-            str(folder),
+            folder,
             "wait for it, and start the same command again",
         )
     return TierError(
         f"the derivatives could not be saved: {one_line(reason)}",
-        str(folder),
+        folder,
         "mend that (is the tier full?), and start the same command again",
     )
 
@@ -443,10 +443,10 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     clone = dataset.path / site
     here = commit(clone)
     if not here:
-        raise InputError("is not there any more", str(clone), "start with --forcerun clone_dataset")
+        raise InputError("is not there any more", clone, "start with --forcerun clone_dataset")
     address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
     if not address or refusal(address):
-        raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", str(clone))
+        raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", clone)
     # the commit that was indexed: results that share the clone may have moved it since
     analysed = dataset.sites.get(site, {}).get("version") or here
     (folder / RAW).mkdir(parents=True, exist_ok=True)  # without the folder, git takes the sub-dataset for removed
@@ -469,7 +469,7 @@ def refuse_ignored(folder: Path) -> None:
     if ignored:
         raise InputError(
             f"{one_line(ignored.split(chr(0))[0])} would not be saved: git is told to ignore it",
-            str(folder),
+            folder,
             "remove the .gitignore that names it (or see .git/info/exclude), and start the same command again",
         )
 

@@ -66,9 +66,9 @@ def published_runs(path: Path) -> Compared:
     damaged = [one for one in skipped if one.kind == DAMAGED]
     if not compared.runs:
         if damaged:
-            raise InputError(damaged[0].reason, str(damaged[0].path), FIX)
+            raise InputError(damaged[0].reason, damaged[0].path, FIX)
         fix = "give a checkout of big-data-lab-team/paper-memory-storage, or its folder bids-app-example"
-        raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", str(path), fix)
+        raise InputError("has no CONDITION-NUMBER/tasks.json of the published runs", path, fix)
     return compared + Compared(
         [
             run_row(one.path, [])

@@ -209,7 +209,7 @@ def find_runs(root: Path, skipped: list[Skipped]) -> list[BlockRun]:
 def find_logs(root: Path) -> Iterator[Path]:
     """Files ``*.out`` at or below a path, in order, without storage benchmarks and hidden files."""
     if not root.exists():
-        raise InputError("is not there", str(root), "give a checkout of big-data-lab-team/paper-memory-storage")
+        raise InputError("is not there", root, "give a checkout of big-data-lab-team/paper-memory-storage")
     for path in [root] if root.is_file() else sorted(root.rglob("*.out")):
         hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
         if path.is_file() and not hidden and not path.name.endswith("diskbench.out"):

@@ -76,9 +76,9 @@ def read_published(root: Path) -> Replay:
         damaged = [one for one in skipped if one.kind == DAMAGED]
         if damaged:
             more = f" (and {len(damaged) - 1} more files cannot be read)" if len(damaged) > 1 else ""
-            raise InputError(f"{damaged[0].reason}{more}", str(damaged[0].path), FIX)
+            raise InputError(f"{damaged[0].reason}{more}", damaged[0].path, FIX)
         fix = "give a checkout of big-data-lab-team/paper-memory-storage, or one of its folders"
-        raise InputError("has no logs of the published experiment", str(root), fix)
+        raise InputError("has no logs of the published experiment", root, fix)
     return replay
 
 

@@ -84,11 +84,11 @@ def open_page(results: Path, name: str) -> int:
     if not pages:
         raise SettingsError(
             "has no page" if results.is_dir() else "is no folder",
-            str(results),
+            results,
             "give a results folder, or have one made: snakemake all",
         )
     if name and name not in pages:
-        raise SettingsError(f"has no page {name!r}", str(results), f"it has {', '.join(sorted(pages))}")
+        raise SettingsError(f"has no page {name!r}", results, f"it has {', '.join(sorted(pages))}")
     page = pages[name] if name else max(pages.values(), key=lambda file: file.stat().st_mtime)
     print(page)
     if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():  # else a text browser might be started
@@ -153,11 +153,11 @@ def lay_out(folder: Path) -> list[str]:
     link = folder / LINKED
     added = []
     if (folder / "dataset_description.json").exists():
-        raise SettingsError("is a BIDS dataset, which is only read", str(folder), "choose another folder")
+        raise SettingsError("is a BIDS dataset, which is only read", folder, "choose another folder")
     if link.exists() and not link.is_symlink():
         raise SettingsError(
             "is there already, and is no link to an installed workflow",
-            str(link),
+            link,
             "choose another folder; in a checkout there is nothing to lay out",
         )
     try:
@@ -175,7 +175,7 @@ def lay_out(folder: Path) -> list[str]:
             added.append(LINKED)
     except OSError as error:
         why = error.strerror or error.args[0][0][2]  # of copytree: source, target and reason for each file
-        raise TierError(f"cannot be written: {why}", str(error.filename or folder)) from None
+        raise TierError(f"cannot be written: {why}", error.filename or folder) from None
     return [
         f"{folder}: {', '.join(added) or 'everything is there'}",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",

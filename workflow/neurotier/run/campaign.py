@@ -151,9 +151,7 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
     return own
 
 
-def planned_runs(
-    base: Facts, settings: Settings, places: Places, index: str = "", elsewhere: bool = False
-) -> list[PlannedRun]:
+def planned_runs(base: Facts, settings: Settings, places: Places, index: str, elsewhere: bool) -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be done.
 
     Parameters
@@ -428,13 +426,13 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
 
     def failed(what: str) -> RunError:
-        return RunError(": ".join(filter(None, [what, last_said(log)])), str(condition), f"see {log}")
+        return RunError(": ".join(filter(None, [what, last_said(log)])), condition, f"see {log}")
 
     if snakemake(["ready", *arguments], log) != 0:
         raise failed("could not be made ready")
     if len({(each.index / "images.sha256").read_text() for each in (campaign.places, places)}) > 1:
         fix = "name dataset.version, or, of a plain folder, start with --forcerun index_dataset"
-        raise RunError("the dataset is not the one that was indexed for the campaign any more", str(condition), fix)
+        raise RunError("the dataset is not the one that was indexed for the campaign any more", condition, fix)
     cache = make_cache_ready(condition.cache, inner, places)
     snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
     facts = last_facts(places)  # the start that made everything ready has no row

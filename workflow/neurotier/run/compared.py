@@ -141,10 +141,10 @@ def reading(path: Path, fix: str = "let this version of neurotier write the fold
     try:
         yield path
     except FileNotFoundError:
-        raise InputError("is not there", str(path), "give a results folder with a finished run") from None
+        raise InputError("is not there", path, "give a results folder with a finished run") from None
     except (ArithmeticError, AttributeError, LookupError, StateError, TypeError, ValueError) as error:
         reason = one_line(f"{type(error).__name__}: {error}")
-        raise InputError(f"is not what this version writes ({reason})", str(path), fix) from None
+        raise InputError(f"is not what this version writes ({reason})", path, fix) from None
 
 
 def placement_label(run: Row) -> str:

@@ -500,7 +500,7 @@ def close_killed(places: Places) -> None:
         remove_whatever(file)
 
 
-def count_states(places: Places, everyone: Collection[str], failures: list[Record], stopped: int = 0) -> str:
+def count_states(places: Places, everyone: Collection[str], failures: list[Record], stopped: int) -> str:
     """How many participants are done, failed, stopped and not run, and how many brain masks exist."""
     made_s = {name: file.stat().st_mtime for name in everyone if (file := places.record(name)).exists()}
     failed = {failure["participant"] for failure in failures} - made_s.keys()
@@ -536,7 +536,7 @@ def naming_unwritable(places: Places) -> Iterator[None]:
         yield
     except OSError as error:
         problem = f"results folder cannot be written or mended: {error.filename or 'a file'}: {error.strerror}"
-        raise TierError(problem, str(places.results), "free some space, or correct its permissions") from None
+        raise TierError(problem, places.results, "free some space, or correct its permissions") from None
 
 
 def acquire(places: Places) -> None:
@@ -561,13 +561,13 @@ def acquire(places: Places) -> None:
         if holder := try_lock(descriptor):
             raise BusyError(
                 f"another run is using this results folder ({holder})",
-                str(places.results),
+                places.results,
                 f"wait for it, or choose another folder with --config results=NAME; if its host is down, remove {lock}",
             )
     except OSError as error:
         raise BusyError(
             f"its file system cannot keep two runs apart (flock: {error.strerror})",
-            str(places.results),
+            places.results,
             "choose a folder on another one with --config results=NAME",
         ) from None
     held.add(lock)

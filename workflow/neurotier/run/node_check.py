@@ -81,7 +81,7 @@ def write_and_read(file: Path, text: str) -> None:
     make_private(file.parent)
     write_secret(file, text)
     if file.read_text() != text:
-        raise TierError("does not give back what was written", str(file))
+        raise TierError("does not give back what was written", file)
 
 
 def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> Rows:

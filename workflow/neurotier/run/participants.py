@@ -82,7 +82,10 @@ def require_all(places: Places, names: Collection[str]) -> int:
     """
     left = [name for name in names if not places.record(name).exists()]
     if left:
-        fix = "see the report, mend the cause, and start the same command again"
+        fix = (
+            "see the report, mend the cause, and start the same command again; dataset.participants: ['-sub-LABEL'] "
+            "leaves out who cannot be mended"
+        )
         raise ToolError(f"{len(left)} of {counted(len(names), 'participant')} failed", first_of(left), fix)
     return len(names)
 

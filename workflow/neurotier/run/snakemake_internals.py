@@ -330,7 +330,7 @@ def log_apart(workflow: Any, folder: Path) -> None:
     if (name := getattr(executor, "run_uuid", None)) is not None:
         folder = executor.slurm_logdir if workflow.executor_settings.logdir else folder
         if "%j" in str(folder):
-            raise SettingsError("%j in its path is the number of a job to Slurm", str(folder), "choose another folder")
+            raise SettingsError("%j in its path is the number of a job to Slurm", folder, "choose another folder")
         executor.slurm_logdir = folder / name
 
 

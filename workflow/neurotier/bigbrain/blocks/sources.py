@@ -63,7 +63,7 @@ def open_volume(path: Path) -> Any:
     try:
         return nibabel.load(path)
     except (ImageFileError, *READ_ERRORS) as error:
-        raise InputError(f"cannot be read as a volume ({error})", str(path), FIX) from None
+        raise InputError(f"cannot be read as a volume ({error})", path, FIX) from None
 
 
 def layout_of_part(image: Any, part: Part) -> Layout:
@@ -88,12 +88,12 @@ def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[memoryvie
         try:
             voxels = np.asarray(open_volume(path).dataobj[piece])
         except READ_ERRORS as error:
-            raise InputError(f"cannot be read ({error})", str(path), FIX) from None
+            raise InputError(f"cannot be read ({error})", path, FIX) from None
         if voxels.dtype.kind == "f":
             voxels = np.rint(voxels)
         if not (voxels.min() >= 0 and voxels.max() <= largest):
             problem = f"has voxels from {voxels.min()} to {voxels.max()}, which {layout.dtype.name} cannot hold"
-            raise InputError(problem, str(path), "scale it to 0 ... 65535")
+            raise InputError(problem, path, "scale it to 0 ... 65535")
         yield bytes_of(voxels.astype(layout.dtype, order="F").ravel(order="F"))
 
 
@@ -333,7 +333,7 @@ class VolumeSource:
         if len(shape) != 3 or any(size < parts for size, parts in zip(shape, self.split, strict=True)):
             found, asked = (shape_text(each, " x ") for each in (shape, self.split))
             problem = f"is of shape {found}, which cannot be split in {asked}"
-            raise InputError(problem, str(self.path), "correct bigbrain.split")
+            raise InputError(problem, self.path, "correct bigbrain.split")
         edges = [
             [size * part // parts for part in range(parts + 1)] for size, parts in zip(shape, self.split, strict=True)
         ]

@@ -91,7 +91,7 @@ def move(
         files = [folder / node_file(whose, process) for process in range(point.processes)]
         if not all(file.is_file() and file.stat().st_size == point.file_bytes for file in files):
             what = f"does not see all that node {whose + 1} has written"
-            raise ToolError(what, str(folder), "see how the file system keeps nodes in step")
+            raise ToolError(what, folder, "see how the file system keeps nodes in step")
         job = replace(job, options={"allow_file_create": "0"})  # otherwise fio creates missing files
     done, spans = run_logged(Workspace(FILES, tier, folder), job, patience_s(point.written_bytes), own)
     return {"spans": spans, "cpu_s": done.cpu_s, "fio_version": done.fio_version}

@@ -200,7 +200,7 @@ def first_request_s(log: Path) -> float:
             done_ms, took_ns, *_ = file.readline().split(",")
         return int(done_ms) / 1e3 - int(took_ns) / 1e9
     except (OSError, ValueError):
-        raise ToolError("fio did not log when its requests were made", str(log), "take fio 3.33") from None
+        raise ToolError("fio did not log when its requests were made", log, "take fio 3.33") from None
 
 
 def together(spans: Sequence[Span]) -> float:

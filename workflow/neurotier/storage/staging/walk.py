@@ -117,7 +117,7 @@ def scratch() -> Iterator[Path]:
     remove_abandoned(parent)
     folder = parent / secrets.token_hex(3)  # process numbers can be equal in containers that share it
     if len(str(folder)) > MOST_PATH:
-        raise ToolError("its path is too long for sockets", str(folder), "set TMPDIR=/tmp")
+        raise ToolError("its path is too long for sockets", folder, "set TMPDIR=/tmp")
     try:
         with work_folder(folder, identity=""):
             yield folder
