@@ -53,6 +53,7 @@ ANY = "a number that was chosen: twice as much does as well"
 NONE = "no process ends with 128: signals are numbered from 1"
 NEVER = "of numbers that are never equal"
 SET = "it is set before it is used"
+ON_AS_MANY = "every process here may run on as many"
 ALIKE = "all rows are of one tier"
 KNOWN: dict[str, str] = {
     'core/files.py: write_text(path, json.dumps(data, indent=2) + "\\n", durable): 2 -> (4)': "looks alone",
@@ -76,7 +77,7 @@ KNOWN: dict[str, str] = {
     'self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES -> '
     "(self.tiers['dataset'].free_bytes() > self.bytes_of([*fetching, name]) + RESERVE_BYTES)": "a byte of a free tier",
     "run/pool.py: self.count = self.known = 0: 0 -> (1)": "of those whose images are dropped it is not asked for",
-    "advice/situation.py: cores = len(os.sched_getaffinity(0)): 0 -> (1)": "every process here may run on as many",
+    "advice/situation.py: cores = len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
     "model/this_machine.py: ends = vars((high if where > 0 else low).tiers[served]): where > 0 -> (where >= 0)": NEVER,
     'advice/predict.py: made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else '
     "inside: 0.0 -> (1)": "slots are given whatever the amount",
@@ -102,7 +103,7 @@ KNOWN: dict[str, str] = {
     "SimulatedRun:: 0 -> (1)": ANY,
     "model/fluid.py: if not self.chunks or now_s - self.chunks[-1][0] > MERGE_S:: now_s - self.chunks[-1][0] "
     "-> (now_s + self.chunks[-1][0])": "the same, step by step",
-    "meter/activity.py: self.cores = len(os.sched_getaffinity(0)): 0 -> (1)": "every process here may run on as many",
+    "meter/activity.py: self.cores = len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
     'model/this_machine.py: wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] '
     "for row in each): 0 -> (1)": ALIKE,
     'model/this_machine.py: kind=rows[0]["kind"],: 0 -> (1)': ALIKE,
@@ -114,6 +115,18 @@ KNOWN: dict[str, str] = {
     'model/fluid.py: for_reads, for_writes = (streams[kind] * for_one.get(kind, 0.0) for kind in ("read", '
     '"write")): 0.0 -> (1)': "no streams, whatever is theirs",
     "advice/rehearsal.py: time.sleep(max(0.0, before.time_s + SHORTEST_S - time.time())): 0.0 -> (1)": "a longer sleep",
+    'advice/words.py: return bool(other["predicted_s"] > best["high_s"] and best["predicted_s"] < '
+    'other["low_s"]): other["predicted_s"] > best["high_s"] -> (other[\'predicted_s\'] >= best[\'high_s\'])': NEVER,
+    "run/pool.py: if time.monotonic() - self.said_s >= SAY_S:: time.monotonic() - self.said_s >= SAY_S ->"
+    " (time.monotonic() - self.said_s > SAY_S)": NEVER,
+    "meter/records.py: active_ns, overlap_ns = on_core_ns + memory_ns + storage_ns, 0: 0 -> (1)": "a nanosecond",
+    "core/foreign.py: content = opened.read(limit_bytes + 1): 1 -> (2)": "one byte more tells as much",
+    "meter/usage.py: several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S: overlap_s > "
+    "self.wall_s * OVERLAP_SHARE + OVERLAP_S -> (overlap_s >= self.wall_s * OVERLAP_SHARE + OVERLAP_S)": NEVER,
+    'core/foreign.py: if ".git" not in below.parts or "annex/objects/" in below.as_posix().split(".git/",'
+    " 1)[-1]:: 1 -> (2)": "nothing of git's is called .git/ below .git",
+    "core/files.py: time.sleep(0.05 if tries < 100 else 1): tries < 100 -> (tries <= 100)": "a longer pause",
+    "advice/rehearsal.py: tries, processors = list[Record](), len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
 }
 """Mutants, as they are printed, that no test can notice, and why."""
 

@@ -237,8 +237,11 @@ def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path, monkeypa
     assert both["reason"] == "needs 11 bytes (dataset and work and results) on a and b, has 10 bytes"
     assert told(found, "fits reason work_needed_bytes work_free_bytes results_free_bytes") == "True - 4 10 -"
     assert told(short, "fits reason") == "False needs 10 bytes (dataset and work) on a, has 9 bytes"
-    room = free_gib(settings_at(tmp_path), HERE)["free_gib"]
+    settings = settings_at(tmp_path)
+    room = free_gib(settings, HERE)["free_gib"]
     assert room == pytest.approx([tier.free_bytes() / (1 << 30)] * 4, abs=2)
+    own = settings.tiers | {name: replace(settings.tiers[name], node=True) for name in {*HERE.values()}}
+    assert free_gib(replace(settings, tiers=own), HERE) == {"free_gib": []}, "each node has room of its own"
 
 
 def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_that_one_took(tmp_path: Path) -> None:

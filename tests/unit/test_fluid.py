@@ -235,6 +235,7 @@ def test_bytes_grow_old_are_written_back_and_fall_below_the_background_limit() -
     assert found.until_change_s(10.0, 0.0) == 20.0, "until the oldest are 30 s old"
     assert found.until_change_s(10.0, 10.0) == pytest.approx(2.0), "until 90 of 100 are dirty"
     assert due(found, 29.9, 30.0) == [False, True]
+    assert found.until_change_s(31.0, 0.0) == 0.0, "they are older than that already"
     found.rate_bytes_per_s = 5.0
     assert found.until_change_s(30.0, 0.0) == 10.0, "until the 50 that are old are written"
     assert advance(found, 30.0, 10.0, 0.0, 5.0) == 20

@@ -81,6 +81,17 @@ def test_one_thread_is_asleep_for_the_rest() -> None:
     assert account(user_s=6.87) == "scaled 6.788538 0.9881423 1.482213 0.4940711 0.2470356 0 0"
 
 
+def test_one_thread_waited_no_longer_than_it_was_off_a_core() -> None:
+    waits: list[tuple[float, dict[str, Any]]] = [
+        (8.0, {}),
+        (1.0, {}),
+        (1.0, {"run_queue_s": None, "user_s": 8.5}),
+        (1.0, {"user_s": 9.5}),
+    ]
+    assert [usage(**figures).off_core(sampled_s, sampler()) for sampled_s, figures in waits] == [5.5, 1.0, 0.5, 0.0]
+    assert usage(user_s=9.5).off_core(1.0, sampler(most_active=2)) == 1.0, "of several, another may wait meanwhile"
+
+
 def test_what_is_not_known_is_not_told_from_sleep() -> None:
     assert account(branch(), sampler(), run_queue_s=None) == "- - - - - - - -", "without waits for a core, no account"
     assert account(branch(), **UNBOOKED) == "exact 2 1 1.5 - - - 5.5"

@@ -245,6 +245,51 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     assert [line["attempt"] for line in entries(places, RUN, "again")] == [2]
 
 
+@pytest.fixture
+def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
+    """The pool of a job on a cluster, with three participants and images of a byte each."""
+    monkeypatch.setenv("NEUROTIER_RUN", RUN)
+    places = places_of(prepared_results(tmp_path, ["01", "02", "03"]))
+    begin_elsewhere(places)
+    write_index(places, [image(label) for label in ("01", "02", "03")])
+    needs = Needs(load_settings(places.results), places, elsewhere=True)
+    return Pool(needs, Request(share="1-of-1"), Granted(2, 1000, 500, at_once=2), places.results / "pool.log")
+
+
+def test_a_job_is_told_to_have_failed_for_its_node_by_the_first_who_failed_so(pool: Pool) -> None:
+    pool.job = {"members": "sub-01 sub-02 sub-03", "started_s": time.time()}
+    for name, code in (("sub-01", 65), ("sub-02", TierError.exit_code), ("sub-03", TierError.exit_code)):
+        write_json(pool.places.failure(name), {"run": RUN, "exit_code": code, "reason": f"{name} says why"})
+    whys = {0: None, 65: None, 73: "sub-02 says why", 71: "exit code 71"}
+    for code in whys:
+        pool.note_job(code)
+    assert {one["exit_code"]: one["fault_of_node"] for one in entries(pool.places, RUN, "job")} == whys
+
+
+def test_a_child_that_was_killed_is_told_with_the_log_that_it_wrote(pool: Pool) -> None:
+    logs = {ANALYSE: pool.places.log("sub-01"), FETCH: pool.log}
+    for stage, log in logs.items():
+        assert pool.note_killed("sub-01", stage, signal.SIGKILL) == 137
+        assert read_json(pool.places.failure("sub-01"))["log"] == str(log)
+
+
+def test_time_left_is_told_by_those_who_ended_since_the_start(pool: Pool) -> None:
+    pool.count, pool.known, pool.began_s = 8, 1, time.monotonic() - 3600
+    said = []
+    for ended in (1, 3, 8):
+        pool.exit_codes = dict.fromkeys("abcdefgh"[:ended], 0)
+        said.append(pool.time_left())
+    assert said == ["", "about 2.5 h left", ""]
+
+
+def test_what_just_fits_is_fetched(pool: Pool) -> None:
+    pool.granted = pool.granted._replace(at_once=0)
+    pool.to_analyse.append("sub-01")
+    for limit_bytes, is_fetched in ((1, False), (2, True)):
+        pool.limit_bytes = limit_bytes
+        assert pool.may_fetch("sub-02") is is_fetched
+
+
 def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: Path) -> None:
     """As on a cluster, where one share has been fetched and waits when another ends."""
     places = cloned(tmp_path, alike=("03", "04"), dataset={"drop": True})
