@@ -16,7 +16,7 @@ from typing import ClassVar
 import psutil
 
 from neurotier.core.errors import SettingsError
-from neurotier.core.kinds import KINDS
+from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.quantities import size
 from neurotier.core.settings import Say, SweepSettings
 from neurotier.core.tables import Row
@@ -107,12 +107,15 @@ def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: i
     return ""
 
 
-def job_of(point: Point, way: Access) -> FioJob:
+def job_of(point: Point, way: Access, in_memory: bool) -> FioJob:
     """fio's job for a point.
 
-    As in the published script, buffers are refilled for every write and random requests may hit a block twice. A
-    buffered write is measured until it is on the device.
+    As in the published script, buffers are refilled for every write and random requests may hit a block twice. But a
+    buffered write, which is measured until it is on the device, writes each block once: what is written again in the
+    page cache would count each time, and reach the device once. In memory, nothing is behind the page cache.
     """
+    flushed = not way.direct and point.pattern not in ("read", "randread")
+    again = in_memory or not flushed
     return FioJob(
         name=f"{point.set_name}-{point.pattern}",
         pattern="rw" if point.pattern == "mixed" else point.pattern,
@@ -122,10 +125,10 @@ def job_of(point: Point, way: Access) -> FioJob:
         queue_depth=point.queue_depth,
         way=way,
         runtime_s=point.seconds,
-        repeat=True,
-        end_fsync=point.pattern not in ("read", "randread") and not way.direct,
+        repeat=again,
+        end_fsync=flushed,
         files=point.set_name,
-        options={"refill_buffers": "1", "norandommap": "1", "randrepeat": "0"},
+        options={"refill_buffers": "1", "norandommap": str(int(again)), "randrepeat": "0"},
     )
 
 
@@ -189,5 +192,6 @@ class Sweep(Workload[Point]):
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Measure one point."""
         way = self.ways[point]
-        cells = workspace.run(job_of(point, way), 2 * point.seconds + patience_s(0)).cells()
+        job = job_of(point, way, is_in_memory(workspace.tier.kind))
+        cells = workspace.run(job, 2 * point.seconds + patience_s(0)).cells()
         return {**vars(way), **cells, "requests_per_s": cells["operations_per_s"]}
