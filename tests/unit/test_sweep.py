@@ -105,15 +105,20 @@ def test_points_that_are_missing_or_damaged_or_of_another_duration_are_measured(
     assert len(list(points.iterdir())) == 16
 
 
-def test_points_of_another_file_system_are_other_points(tmp_path: Path) -> None:
+def test_points_of_another_file_system_or_device_are_other_points(tmp_path: Path) -> None:
     """Those that are kept say on which kernel they were measured."""
     image, folder = tmp_path / "image", tmp_path / "fast"
     folder.mkdir()
     image.write_bytes(bytes(32 * MIB))
     subprocess.run(["mkfs.ext2", "-q", "-F", image], check=True)
     said = list[str]()
-    for file_system in ("ext2", "ext4"):
-        if subprocess.run(["mount", "-o", "loop", "-t", file_system, image, folder], capture_output=True).returncode:
+    for file_system, *device in (
+        ("ext2", "-oloop", image),
+        ("ext4", "-oloop", image),
+        ("tmpfs", "one"),
+        ("tmpfs", "two"),
+    ):
+        if subprocess.run(["mount", "-t", file_system, *device, folder], capture_output=True).returncode:
             missing("mounting a file needs root and a loop device")
         try:
             settings = settings_of(folder, {**TINY_SWEEP, "patterns": ["read"]})

@@ -1,8 +1,8 @@
 """The walk: every point of a storage workload in turn, except existing ones, and each kept once measured.
 
 Each is kept in a small file, so that an interrupted walk resumes where it was. A point is identified by what it
-measures and where: on a node of another class, with another path or file system, file size or duration it is another
-point. Existing points are not measured again.
+measures and where: on a node of another class, with another path, device or file system, file size or duration it is
+another point. Existing points are not measured again.
 
 The order is random, drawn separately within each repetition (a randomised block design, as in campaigns) from a seed in
 the configuration. In the order of the grid, a drift would look like an effect of the block size: a flash drive's SLC
@@ -239,8 +239,9 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         here = None if workload.elsewhere else claim(declared.here(), target, places)
         workspace = here or Workspace(target, declared, declared.path)
         tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": os.uname().release}
-        # with variables in its path, a tier is at another one in each job of a cluster
-        where = short_hash(f"{node_class or facts['host']} {tier.kind} {facts['fs_type']} {declared.path}")
+        # in each job of a cluster, a tier may be at another path, by variables, and on a device of another name
+        device = node_class or f"{facts['host']} {tier.mount().source}"
+        where = short_hash(f"{device} {tier.kind} {facts['fs_type']} {declared.path}")
         for set_name, points in sets.items():
             kept = places.workload(target) / "points" / name
             files = {point: kept / f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
