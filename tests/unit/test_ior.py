@@ -13,8 +13,10 @@ import pytest
 from neurotier.core.errors import ToolError
 from neurotier.core.processes import marked
 from neurotier.core.tables import Row
+from neurotier.pages.ior import verdicts
+from neurotier.pages.kit.page import OPEN, Data, Verdict
 from neurotier.storage.fio import BUFFERED, run_fio
-from neurotier.storage.ior.medians import READ, Line, fastest
+from neurotier.storage.ior.medians import READ, Line, fastest, late_text
 from neurotier.storage.ior.mpi import read_summary, run_ior
 from neurotier.storage.ior.points import Point, job_of
 from neurotier.storage.numa import own_nodes
@@ -57,6 +59,20 @@ def test_fewer_processes_are_faster_for_sure_only_by_three_repetitions() -> None
         return {2: {READ: Spread(few)}, 4: {READ: Spread(tuple(one / 2 for one in few))}}
 
     assert [fastest(line(*[8.0] * count), READ) for count in (1, 2, 3)] == [(2, False), (2, False), (2, True)]
+
+
+def test_processes_that_begin_too_far_apart_are_told_of(tmp_path: Path, memory: Path) -> None:
+    """On one node, too: what all of them reach is then told by their starts. IOR itself does not tell when."""
+    (row,) = measured(tmp_path, memory, **TINY_IOR | {"processes": [2]})
+    apart = row | {"write_span_s": 0.02, "write_start_spread_s": 0.005, "read_start_spread_s": 0.0}
+    assert verdicts(Data({"ior": [apart]}, None))[1:] == [
+        Verdict(
+            "In 1 of 2 measurements, processes began apart, or clocks differed, by up to 25 % of the time:"
+            " larger files (ior.file_size) would tell what all of them reach together",
+            OPEN,
+        )
+    ]
+    assert not late_text([apart | {"write_span_s": 0.2}, apart | {"write_start_spread_s": None}])
 
 
 def test_processes_are_pinned_by_fio(tmp_path: Path, memory: Path) -> None:

@@ -136,17 +136,16 @@ def at_once_text(rows: Rows) -> list[str]:
 
 
 def late_text(rows: Rows) -> list[str]:
-    """Whether processes of several nodes began so far apart that the files are too small to tell what nodes reach."""
+    """Whether processes began so far apart that the files are too small to tell what they reach together."""
     shares = [
-        max(row[f"{way}_start_spread_s"], row.get("clock_spread_s") or 0.0) / row[f"{way}_span_s"]
+        max(row.get(name) or 0.0 for name in (f"{way}_start_spread_s", "clock_spread_s")) / row[f"{way}_span_s"]
         for row in measured_rows(rows)
-        if row["nodes"] > 1
         for way in WAYS
         if row[f"{way}_span_s"]
     ]
     late = [share for share in shares if share > LATE]
     if not late:
         return []
-    share, count = percent(max(late)), f"{len(late)} of {len(shares)} measurements over nodes"
-    fix = "larger files (ior.file_size) would tell what nodes reach"
-    return [f"In {count}, processes began, or clocks differed, by up to {share} of the time: {fix}"]
+    share, count = percent(max(late)), f"{len(late)} of {len(shares)} measurements"
+    fix = "larger files (ior.file_size) would tell what all of them reach together"
+    return [f"In {count}, processes began apart, or clocks differed, by up to {share} of the time: {fix}"]
