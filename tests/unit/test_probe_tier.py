@@ -232,6 +232,10 @@ def test_findings_say_who_is_fastest_and_who_stops() -> None:
         "With up to 96 streams, tmpfs reads 480 GB/s, 4,174 times as much as nfs; tmpfs gains up to 96 streams; "
         "disk gains up to 4 streams; nfs gains nothing from a second stream"
     )
+    alike = [*probed("disk", "block", 51 * MB, 51 * MB), *probed("same", "block", 50 * MB, 50 * MB)]
+    assert probe.concurrency(Data({"probe": alike}, None)).says.startswith(
+        "With up to 96 streams, disk reads 51.0 MB/s, about as much as same; "
+    )
     writes = [row for row in probe.curves(ROWS) if (row["tier"], row["pattern"]) == ("disk", "write")]
     assert probe.full_at(writes) == 4
     assert probe.one_stream(Data({"probe": ROWS}, None)).says == (

@@ -30,7 +30,7 @@ OPERATIONS = {
     "remove": "Remove it",
 }
 FULL_SHARE = 0.9
-"""From this share of the greatest bandwidth on, further streams are said to gain nothing."""
+"""From this share of the greatest bandwidth on, further streams are said to gain nothing, and tiers to be alike."""
 
 COLOURS = {"device": BLUE, "memory": SKY, "Table I": LIGHT_GREY}
 BANDWIDTH = ("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s")
@@ -114,7 +114,8 @@ def concurrency(data: Data) -> Chart:
     streams = reads[fast][-1]["streams"]
     says = f"With {f'up to {streams} streams' if streams > 1 else 'one stream'}, {fast} reads {rate(most(reads[fast]))}"
     if len(ordered) > 1:
-        says += f", {three_digits(most(reads[fast]) / most(reads[slow]))} times as much as {slow}"
+        times = most(reads[fast]) / most(reads[slow])
+        says += f", {f'{three_digits(times)} times' if FULL_SHARE * times > 1 else 'about'} as much as {slow}"
     clauses = []
     for tier in ordered:
         last, full = reads[tier][-1]["streams"], full_at(reads[tier])
