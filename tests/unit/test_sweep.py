@@ -15,6 +15,8 @@ from neurotier.core.files import read_json, write_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
+from neurotier.pages.kit.page import GOOD, OPEN, Data
+from neurotier.pages.sweep import verdicts
 from neurotier.storage.fio import BUFFERED, Access, takes_direct
 from neurotier.storage.sweep.walk import Point, left_out, way_of
 from workloads import MIB, TINY_SWEEP
@@ -130,6 +132,13 @@ def test_points_of_another_file_system_or_device_are_other_points(tmp_path: Path
             assert {one["kernel"] for one in run(settings, said)} == {"of then"}
         finally:
             subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize(("repetitions", "kind"), [(1, OPEN), (2, GOOD)])
+def test_what_was_measured_once_may_be_chance(memory: Path, repetitions: int, kind: str) -> None:
+    rows = run(settings_of(memory, {**TINY_SWEEP, "patterns": ["read"], "repetitions": repetitions}))
+    (verdict,) = verdicts(Data({"sweep": rows}, None))
+    assert (verdict.kind, "; measured once, so that it may be chance" in verdict.text) == (kind, kind == OPEN)
 
 
 @pytest.mark.alone

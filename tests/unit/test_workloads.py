@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +89,22 @@ def test_points_are_measured_once_and_shown(
     assert said[0].startswith("Nothing was measured")
     assert "0 of 1 point measured" in reader.text
     assert "checksum of its writer" not in reader.text
+
+
+@pytest.mark.parametrize("target", ["daq", "ior", "sweep"])
+def test_a_tier_that_goes_away_meanwhile_is_told_by_what_could_not_be_measured(
+    tmp_path: Path, mount_tmpfs: Callable[..., Path], target: str
+) -> None:
+    tier = mount_tmpfs(tmp_path / "tier", "size=32m")
+    many = {"daq": {"writers": [1, 2, 3, 4, 5]}, "ior": {"processes": [1, 2, 3, 4, 5]}, "sweep": {}}[target]
+    settings = settings_of(target, tmp_path / "results", {"fast": tier}, **SECTIONS[target] | many)
+
+    def say(line: str) -> None:
+        if line.startswith("point 1 of"):
+            subprocess.run(["umount", "--lazy", tier], check=True)
+
+    try:
+        with pytest.raises(ToolError, match="fio cannot be started: No such file or directory"):
+            run(target, settings, say)
+    finally:
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", tier], check=True)  # as it is to be found afterwards

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,33 @@ def test_an_edited_script_and_other_images_are_other_runs(project: Project) -> N
     project.succeeds(*arguments, "--forcerun", "index_dataset").says(
         "0 of 2 runs are there, 2 to do", "2 runs compared, 0 left out"
     )
+
+
+@pytest.mark.nightly
+def test_a_tier_that_is_on_another_file_system_than_before_is_not_measured(
+    project: Project, mount_tmpfs: Callable[..., Path]
+) -> None:
+    """As after a reboot without its disk: the folder is there, on a file system of the same kind."""
+    project.heads("01")
+    disk = mount_tmpfs(project.folder / "below", "size=16m") / "disk"
+    disk.mkdir()
+    campaign = {"placements": {"disk": {"work": "disk"}, "local": {}}, "parallelism": [1], "cache": ["warm"]}
+
+    def given(repetitions: int) -> list[str]:
+        return project.configure(tool="bet", tiers={"disk": disk}, campaign=campaign | {"repetitions": repetitions})
+
+    project.succeeds(*given(1)).says("2 runs compared, 0 left out")
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(disk)], check=True)
+    try:
+        ended = project.fails(*given(2))
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    ended.says(
+        f"disk, 1 at once, cache warm, bet: {disk} is on {disk} (tmpfs), "
+        f"in earlier runs on {disk.parent} (tmpfs); mount it again, or choose another results folder",
+        "3 runs compared, 0 left out",
+    )
+    project.succeeds(*given(2)).says("4 runs compared, 0 left out")
 
 
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:

@@ -101,7 +101,7 @@ def explain(
     return ContainerError(f"{problem}: {lines[-1].strip() if lines else 'no reason given'}", where, fix)
 
 
-def run_logged(command: list[str], log: Path, **options: Any) -> tuple[int, str]:
+def run_logged(command: list[Any], log: Path, **options: Any) -> tuple[int, str]:
     """Run a command that prints to a log; its exit code and output; ``options`` go to :func:`subprocess.run`."""
     with log.open("ab") as file:
         begin = file.tell()

@@ -349,7 +349,7 @@ def make_image(
         words = ["build", "--fakeroot", *QUICK, *given]
     say(f"{doing} (some minutes, once)")
     text = re.sub(r":[^/:@]+(?=@sha256:)", "", reference.text)  # the engine refuses a tag next to a digest
-    command = [engine, *words, str(target), text]
+    command = [engine, *words, target, text]
     environment = clean_environment()
     for prefix in ("APPTAINER", "SINGULARITY"):
         environment |= {f"{prefix}_TMPDIR": str(target.parent), f"{prefix}_CACHEDIR": str(target.with_name("cache"))}

@@ -395,7 +395,7 @@ class Store(Shelf):
 
     def unpack(self, source: Path, target: Path) -> None:
         """Unpack an image's file system, without the engine, which fails where it cannot change the owner of files."""
-        code, listed = run_logged([self.engine, "sif", "list", str(source)], self.log)
+        code, listed = run_logged([self.engine, "sif", "list", source], self.log)
         if code:
             raise explain(listed, source, problem="its file system cannot be found")
         partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
@@ -403,8 +403,8 @@ class Store(Shelf):
             raise ContainerError("holds no file system that could be unpacked", source, AGAIN)
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", "unpacking an image", "install squashfs-tools")
-        command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", str(target)]
-        code, said = run_logged([*command, str(source)], self.log)
+        command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", target]
+        code, said = run_logged([*command, source], self.log)
         if says_full(said):
             raise TierError(f"has no room for the unpacked image {source.stem}", self.images)
         if lacking := UNMADE.search(said):

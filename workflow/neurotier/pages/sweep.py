@@ -11,7 +11,7 @@ from neurotier.core.tables import Rows, gathered
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once, workload_page
 from neurotier.pages.kit.lines import Lines, measured
-from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Verdict
+from neurotier.pages.kit.page import BAD, GOOD, OPEN, Data, Figure, Verdict
 from neurotier.storage.fio import access_text
 from neurotier.storage.spread import measured_rows
 from neurotier.storage.sweep.medians import (
@@ -48,22 +48,23 @@ def sets_of(data: Data) -> dict[str, Rows]:
     return gathered((f"{row['tier']}_{row['set']}", row) for row in data["sweep"])
 
 
-def fastest_text(rows: Rows) -> str:
+def fastest(rows: Rows) -> Verdict:
     """Where the bandwidths of one tier and set are highest."""
-    spots, clauses = medians(rows), []
+    spots, clauses, title = medians(rows), [], f"Set {rows[0]['set']}"
+    if not spots:
+        return Verdict(f"{NOTHING} on {rows[0]['tier']}", BAD, title)
     for patterns, verb, _ in KINDS:
         if spot := best(spots, patterns):
             reached = rate(spots[spot].bandwidth.median)
             clauses.append(f"{verb} is fastest at {reached} ({setting_text(spot)})")
-    return f"{rows[0]['tier']}: {'; '.join(clauses)}" if clauses else f"{NOTHING} on {rows[0]['tier']}"
+    is_once = any(len(one.bandwidth.values) == 1 for one in spots.values())
+    clauses += ["measured once, so that it may be chance"] * is_once
+    return Verdict(f"{rows[0]['tier']}: {'; '.join(clauses)}", OPEN if is_once else GOOD, title)
 
 
 def verdicts(data: Data) -> list[Verdict]:
     """Where each tier is fastest in each set."""
-    return [
-        Verdict(fastest_text(rows), GOOD if medians(rows) else BAD, f"Set {rows[0]['set']}")
-        for rows in sets_of(data).values()
-    ]
+    return [fastest(rows) for rows in sets_of(data).values()]
 
 
 def lines(data: Data, part: str) -> Chart:

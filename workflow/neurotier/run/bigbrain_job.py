@@ -54,7 +54,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     # A tier's path may have the job's number in it, which must not make finished runs be repeated.
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
     last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
-    if snakemake([str(last), *ALONE, *again, "--cores", str(cores), "--configfile", str(file)], log) != 0:
+    if snakemake([last, *ALONE, *again, "--cores", cores, "--configfile", file], log) != 0:
         problem = last_said(log) or "its runs did not come to their end"
         raise RunError(problem, "target bigbrain", f"see {log}, and start the same command again")
     return inner_places

@@ -130,6 +130,11 @@ class PlannedRun(NamedTuple):
         cache = condition.cache.replace(" ", "-")
         return f"{condition.placement}_{condition.parallelism}_{cache}_{condition.tool}_{self.identity}"
 
+    @property
+    def folder(self) -> str:
+        """Its folder, among those of its campaign."""
+        return f"{self.name}/{self.repetition}"
+
 
 def conditions(settings: Settings) -> list[Condition]:
     """The conditions of a campaign, in the order of the configuration."""
@@ -194,17 +199,12 @@ def is_planned(base: Facts, settings: Settings, places: Places, elsewhere: bool)
     """Whether the plan that is there, if any, is of these runs (:func:`planned_runs`)."""
     with suppress(OSError, InputError):
         index = (places.index / "images.sha256").read_text()
-        runs = {folder_of(run) for run in planned_runs(base, settings, places, index, elsewhere)}
+        runs = {run.folder for run in planned_runs(base, settings, places, index, elsewhere)}
         try:
             return runs == {row["folder"] for row in read_table(places.campaign / "plan.tsv", "plan")}
         except StateError:  # it is damaged
             return False
     return True
-
-
-def folder_of(run: PlannedRun) -> str:
-    """The folder of a run, among those of its campaign."""
-    return f"{run.name}/{run.repetition}"
 
 
 def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
@@ -254,7 +254,7 @@ class Campaign(NamedTuple):
 
     def folder(self, run: PlannedRun) -> Path:
         """Where the records of a run are."""
-        return self.places.campaign / "runs" / run.name / str(run.repetition)
+        return self.places.campaign / "runs" / run.folder
 
     def condition_of(self, run: PlannedRun) -> Record:
         """The conditions under which a run was done and its validity; empty if it is missing or no longer readable."""
@@ -290,7 +290,7 @@ def plan_rows(campaign: Campaign) -> Rows:
             "position": run.position,
             "repetition": run.repetition,
             **{f"{role}_tier": tier for role, tier in run.settings.placement.items()},
-            "folder": folder_of(run),
+            "folder": run.folder,
             "there": bool(campaign.condition_of(run)),
         }
         for run in campaign.planned
@@ -387,7 +387,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> 
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
 ALONE = (
-    *("--snakefile", str(SNAKEFILE), "--workflow-profile", "none", "--scheduler", "greedy"),
+    *("--snakefile", SNAKEFILE, "--workflow-profile", "none", "--scheduler", "greedy"),
     *("--keep-going", "--nolock", "--replace-workflow-config"),
 )
 """Arguments of an inner Snakemake: its file is its whole configuration, and no profile of the outer one applies."""
@@ -408,10 +408,10 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     Raises
     ------
     RunError
-        If the run could not be made ready, left no row, or has another dataset than the campaign.
+        If the run could not be made ready, left no row, or has another dataset or disk than the campaign.
     """
     started_s, condition = time.monotonic(), run.condition
-    log = campaign.places.logs / "run_campaign" / run.name / f"{run.repetition}.log"
+    log = campaign.places.logs / "run_campaign" / f"{run.folder}.log"
     folder, settings = campaign.folder(run), campaign.settings
     results = inner_results(campaign.places) / f"{run.name}_{run.repetition}"
     file = folder.with_name(f".{folder.name}.yaml")
@@ -419,7 +419,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     places = Places.from_settings(inner)
     write_text(log, "")
     cores = condition.parallelism * threads_of(inner)
-    arguments = [*ALONE, "--drop-metadata", "--configfile", str(file), "--cores", str(cores)]
+    arguments = [*ALONE, "--drop-metadata", "--configfile", file, "--cores", cores]
     if inner.in_containers:
         arguments += ["--sdm", "apptainer"]
     if "mem_mb" in campaign.limits:
@@ -433,8 +433,15 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if len({(each.index / "images.sha256").read_text() for each in (campaign.places, places)}) > 1:
         fix = "name dataset.version, or, of a plain folder, start with --forcerun index_dataset"
         raise RunError("the dataset is not the one that was indexed for the campaign any more", condition, fix)
+    tiers = last_facts(places)["tiers"].values()
+    mounts = {tier["path"]: f"{tier['mount_point']} ({tier['fs_type']})" for tier in tiers}
+    for earlier in map(campaign.condition_of, campaign.planned):
+        for path, before in earlier.get("mounts", {}).items():
+            if mounts.get(path, before) != before:  # its disk is not mounted, and the folder below it is on another
+                fix = "mount it again, or choose another results folder"
+                raise RunError(f"{path} is on {mounts[path]}, in earlier runs on {before}", condition, fix)
     cache = make_cache_ready(condition.cache, inner, places)
-    snakemake([str(places.shortened().profile / "profile.tsv"), *arguments], log)
+    snakemake([places.shortened().profile / "profile.tsv", *arguments], log)
     facts = last_facts(places)  # the start that made everything ready has no row
     row, stopped = facts.get("row"), bool(facts.get("stopped_by"))
     if row is None:
@@ -455,7 +462,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         remove_tree(places.results)
         taken_s = time.monotonic() - started_s
         kept = judged(campaign, run, row, cache, outputs, taken_s, accident or facts["again"], stopped)
-        write_json(partial / "condition.json", kept)
+        write_json(partial / "condition.json", kept | {"mounts": mounts})
     flush_folder(folder.parent.parent)
     file.unlink(missing_ok=True)
     return kept
@@ -488,17 +495,18 @@ def remove_inner_results(campaign: Campaign) -> None:
         clear(tier.path / inner_results(campaign.places))
 
 
-def snakemake(arguments: list[str], log: Path) -> int:
+def snakemake(arguments: Iterable[object], log: Path) -> int:
     """Run Snakemake with all its output in a log; its exit code. When this returns or raises, none of its jobs runs on.
 
     A signal that ends this process ends Snakemake, too, as jobs end that were asked to, not as a run that fails.
     """
     environment = without(os.environ, *OWN_VARIABLES) | {CAMPAIGN: current_run()}
-    note(log, f"$ snakemake {' '.join(arguments)}")
+    words = list(map(str, arguments))
+    note(log, f"$ snakemake {' '.join(words)}")
     with log.open("a") as file:
         try:
             return start_process(
-                [sys.executable, "-m", "snakemake", *arguments],
+                [sys.executable, "-m", "snakemake", *words],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

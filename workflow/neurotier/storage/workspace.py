@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,10 +101,11 @@ class Workspace(NamedTuple):
             ) from None
 
     def remove_files(self) -> None:
-        """Remove what the jobs have written."""
-        for file in self.folder.iterdir():
-            if file.name != OWNER:
-                remove_whatever(file)
+        """Remove what the jobs have written. If the tier is gone, their own error says so."""
+        with suppress(OSError):
+            for file in self.folder.iterdir():
+                if file.name != OWNER:
+                    remove_whatever(file)
 
 
 def claim(tier: Tier, target: str, places: Places) -> Workspace:
