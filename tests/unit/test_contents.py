@@ -63,6 +63,14 @@ def test_any_name_is_a_name(clone: Path) -> None:
     assert not any(is_present(clone, name) for name in NAMES)
 
 
+def test_what_git_itself_holds_is_not_kept_by_git_annex(clone: Path, tmp_path: Path) -> None:
+    """Nor refused where there is no annex: with ``dataset.drop``, each start failed."""
+    get_images(clone, NAMES[:1], SETTINGS, quiet)
+    assert drop_images(clone, ["small", *NAMES[:1]]) == ""
+    write_text(tmp_path / "plain" / "x.nii", "in git")
+    assert drop_images(committed(tmp_path / "plain"), ["x.nii"]) == ""
+
+
 def test_a_tier_without_room_is_said_with_what_can_be_done(
     clone: Path, tmp_path: Path, mount_tmpfs: Callable[..., Path]
 ) -> None:
@@ -155,7 +163,7 @@ def test_source_that_is_away_is_said_in_a_line(clone: Path) -> None:
     with pytest.raises(SourceError, match=r"^a b.nii: could not be fetched: Unable to access these remotes: origin$"):
         get_images(clone, ["a b.nii"], SETTINGS, attempts.append)
     assert len(attempts) == 2
-    assert drop_images(clone, ["-x.nii"]).startswith("1 of 1: unsafe Could not verify the existence")
+    assert drop_images(clone, ["-x.nii"]).startswith("unsafe Could not verify the existence")
 
 
 @pytest.mark.parametrize(

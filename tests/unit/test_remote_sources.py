@@ -25,7 +25,7 @@ from neurotier.core.errors import SourceError
 from neurotier.dataset import contents
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
-from support import PATIENCE_S, committed, git, plain_dataset, quiet, script, small_head, t1w, wait_for
+from support import PATIENCE_S, committed, git, plain_dataset, quiet, remove_tree, script, small_head, t1w, wait_for
 
 WAITING_S = 60.0
 """For what must happen sooner."""
@@ -199,6 +199,40 @@ def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(
     assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
 
 
+def test_no_password_set_after_cloning_goes_where_a_dataset_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cloning refuses it, but the clone may have been made when there was no password to send."""
+    monkeypatch.delenv("WEBDAV_PASSWORD", raising=False)
+    image, of = t1w("01"), "11111111-1111-1111-1111-111111111111"
+    source = committed(plain_dataset(tmp_path / "source", {image: small_head()}), annexed=True)
+    git(source, "annex", "setpresentkey", content_of(source, image).key, of, "1")
+    git(source, "annex", "drop", "--force", image)
+    branch = git(source, "branch", "--show-current")
+    git(source, "checkout", "git-annex")
+    words = "autoenable=true encryption=none name=x type=webdav url=http://localhost:1/x timestamp=1795742480s"
+    (source / "remote.log").write_text(f"{of} {words}\n")
+    git(source, "add", "remote.log")
+    git(source, "commit", "-m", "hostile")
+    git(source, "checkout", branch)
+    dataset = cloned(source, tmp_path, sites=[])
+    for name in ("WEBDAV_USERNAME", "WEBDAV_PASSWORD"):
+        monkeypatch.setenv(name, "secret")
+    with pytest.raises(SourceError, match="with your WEBDAV_PASSWORD"):
+        get_images(dataset.path, [image], ONCE, quiet)
+
+
+def test_a_site_whose_own_address_is_down_is_tried_again_and_said_by_it(demo_copy: Path, tmp_path: Path) -> None:
+    """Not by that of the source, where DataLad looks last."""
+    remove_tree(demo_copy / "SiteB")
+    git(demo_copy, "config", "--file", ".gitmodules", "submodule.SiteB.url", "http://127.0.0.1:1/x")
+    git(demo_copy, "commit", "-m", "elsewhere", ".gitmodules")
+    said: list[str] = []
+    dataset = cloned(demo_copy, tmp_path, said.append, sites=[], get_attempts=2)
+    assert any("attempt 1 of 2 failed (SiteB: cannot be installed: unable to access" in line for line in said), said
+    assert "http://127.0.0.1:1/x" in dataset.unreachable["SiteB"]
+
+
 def test_ssh_asks_nobody_at_a_terminal(tmp_path: Path) -> None:
     """Whether to trust a host that it does not know, nor for a password: a run waited for ever for the answer."""
     if not Path("/usr/sbin/sshd").exists():
@@ -275,7 +309,7 @@ def test_a_tree_in_a_special_remote_leaves_a_plain_folder_as_it_is(tmp_path: Pat
     lock = inner / ".git" / ".exports.lock"
     lock.unlink()
     lock.symlink_to("nowhere")  # as where nothing can be written: what git-annex kept costs only space
-    assert drop_images(folder, [f"NYU/{t1w('02')}"]).startswith("1 of 1: unsafe")
+    assert drop_images(folder, [f"NYU/{t1w('02')}"]).startswith("unsafe")
 
 
 def test_what_is_said_of_a_tree_is_no_option_of_git_annex(tmp_path: Path) -> None:

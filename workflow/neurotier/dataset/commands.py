@@ -25,6 +25,7 @@ from neurotier.core.files import Record, exclusive
 from neurotier.core.installed import search_path
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
+from neurotier.dataset.special_remotes import refused
 
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that can only fetch."""
@@ -41,13 +42,15 @@ fetched or dropped the same content at that moment."""
 FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
 """What git-annex prints instead of waiting when another process is fetching the same content."""
 
+UNEXPLAINED = "git-annex gave no reason"
+
 LOOK_AGAIN_S = 2.0
 """Pause before asking again for content that another process is fetching."""
 
 TOGETHER = 2000
 """Most files per command: Linux usually allows 2 MiB of arguments and environment."""
 
-WITH_TREE = re.compile(r"^(\w[\w-]{35}) .*exporttree=yes", re.MULTILINE)
+WITH_TREE = re.compile(r"(\w[\w-]{35}) .*exporttree=yes")
 """Line of ``remote.log`` about a special remote that holds a tree, with its identifier: a dataset brings it, and could
 have git-annex take another word for an option, and run a program."""
 
@@ -127,9 +130,9 @@ def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
-    """Output of a git command called by :func:`call_git`; ``None`` if it fails."""
+    """Output of a git command called by :func:`call_git`, without the last line's end; ``None`` if it fails."""
     done = call_git(repository, *arguments, **variables)
-    return None if done.returncode else done.stdout
+    return None if done.returncode else done.stdout.removesuffix("\n")
 
 
 def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[Record], str]:
@@ -141,7 +144,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
     Returns
     -------
     list, str
-        What git-annex says about each file, and one line with the reasons of all failures.
+        What git-annex says about each annexed file; and one line with the reasons of all failures, if any failed.
 
     Raises
     ------
@@ -169,9 +172,14 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         # What lies in a special remote that holds a tree, git-annex learns when it first looks there; of two that do so
         # at once, one waits for ever. Asked for a key that is in no tree, it learns that alone, without the network
         # (but for a remote that holds other objects, too: annexobjects=yes).
-        for remote in WITH_TREE.findall(ask_git(root, "cat-file", "blob", "refs/heads/git-annex:remote.log") or ""):
-            with suppress(OSError), exclusive(root / ".git" / "exports"):  # of what cannot be written, it says so below
-                start(["git-annex", "checkpresentkey", "SHA256-s0--none", remote]).communicate()
+        for line in (ask_git(root, "cat-file", "blob", "refs/heads/git-annex:remote.log") or "").split("\n"):
+            # a password may have been set since the clone was made here
+            if (dataset / ".git/neurotier").exists() and (sent := refused(line.encode())):
+                raise SourceError(f"git-annex would use {sent!r}: unset that, or remove the clone", paths[0])
+            if remote := WITH_TREE.match(line):
+                # of what cannot be written, git-annex says so below
+                with suppress(OSError), exclusive(root / ".git" / "exports"):
+                    start(["git-annex", "checkpresentkey", "SHA256-s0--none", remote[1]]).communicate()
         try:
             process = start(["git-annex", command, *options, "--json", "--json-error-messages", "--", *names])
         except OSError as error:
@@ -180,21 +188,23 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         if not 0 <= process.returncode <= 128 or KILLED.search(complaints):
             raise KilledError(f"git-annex {command} was killed", "git or git-annex")
         if NO_ANNEX in complaints:
+            if command == "drop":  # what lies in git itself stays
+                continue
             raise SourceError("its content is not there: its repository has no annex", paths[0])
-        lines = [json.loads(line) for line in out.splitlines() if line]  # an empty line precedes a complaint
-        own = [record for record in lines if "success" in record]  # others are messages of a special remote
+        # others are messages of a special remote; and an empty line precedes a complaint
+        own = [json.loads(line) for line in out.splitlines() if '"success":' in line]
         failed = [record for record in own if not record["success"]]
         for record in failed:
             copies = (
                 f"a copy is in {one['description']} (unless external, try `git annex enableremote` in the clone)"
                 for one in record.get("wanted", ())
             )
-            reasons += record["error-messages"] or [record.get("note", ""), *copies]
+            given = record["error-messages"] or filter(None, [record.get("note", ""), *copies])
+            reasons += list(given) or [UNEXPLAINED]
         if process.returncode and not failed:
             reasons.append(complaints)
         records += own
-    said = "; ".join(dict.fromkeys(filter(None, reasons))) or "git-annex gave no reason"
-    return records, one_line(without_credentials(said))[:300]
+    return records, one_line(without_credentials("; ".join(dict.fromkeys(reasons))))[:300]
 
 
 def in_repository(dataset: Path, path: str) -> tuple[Path, str]:
@@ -250,8 +260,8 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
     except Exception as error:
         if not type(error).__module__.startswith("datalad."):
             raise
-        names, code = [base.__name__ for base in type(error).__mro__], getattr(error, "code", None)
-        if {"IncompleteResultsError", "NoDatasetFound"} & {*names}:
+        names, code = {base.__name__ for base in type(error).__mro__}, getattr(error, "code", None)
+        if {"IncompleteResultsError", "NoDatasetFound"} & names:
             reason = message_of(getattr(error, "failed", None) or [], str(error))
             raise SourceError(f"{problem}: {reason}", where, fix) from None
         if "MissingExternalDependency" in names:
@@ -261,12 +271,12 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
         if not isinstance(code, int):
             raise
         said = getattr(error, "stderr", "") or getattr(error, "stdout", "") or "it gives no reason"
-        reason = one_line(str(said)).strip()[:200]
         words = map(str, getattr(error, "cmd", []))
         command = " ".join([word for word in words if word[:1] != "-" and "=" not in word][:2])  # without git's options
         if not 0 <= code <= 128:
             fix = "see whether memory is short or a tier full, and start the same command again"
             raise KilledError(f"{command} was killed", "git or git-annex", fix) from None
+        reason = one_line(str(said))[:200]
         raise SourceError(f"{command} failed with exit code {code}: {reason}", "git or git-annex") from None
 
 
@@ -279,10 +289,10 @@ def message_of(results: Sequence[Any], otherwise: str) -> str:
     for result in results:
         message = result.get("message") or result.get("error_message") or ""
         texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
-    text = "\n".join(dict.fromkeys(filter(None, texts))) or otherwise
+    text = "\n".join(dict.fromkeys(texts)) or otherwise
     fatal = re.findall(
         r"(?:fatal|error): (detected dubious(?s:.*?)safe\.directory [^\n]+|[^\n]+?)['\"\]]*"
         r"(?:\n|\\n|$)(?:fatal: Could not read from remote.*)?",
         text,
     )
-    return one_line(without_credentials(fatal[-1] if fatal else text))[:300]
+    return one_line(without_credentials(next(filter(PASSING.search, fatal), fatal[0]) if fatal else text))[:300]

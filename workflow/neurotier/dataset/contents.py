@@ -18,7 +18,7 @@ from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import flush_folder
 from neurotier.core.foreign import blaming, file_in_dataset, kind_of, open_file, open_in_dataset
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.commands import ask_annex, ask_git, in_repository, retry
+from neurotier.dataset.commands import UNEXPLAINED, ask_annex, ask_git, in_repository, retry
 
 KEY_SIZE = re.compile(r"-s(\d{1,18})(?=-|$)")
 """Size of the content in a git-annex key, such as ``MD5E-s1234--d41d8.nii.gz``, before ``--``; a name follows."""
@@ -31,9 +31,6 @@ ANYWHERE = ("/",)
 
 FETCHING = ("-c", "annex.retry=3", "-c", "annex.stalldetection=1B/30s")
 """As often as DataLad; and a transfer that has begun, and of which nothing comes for 30 s to 2 min, is begun again."""
-
-UNKNOWN = "not available"
-"""All that git-annex says of a content of which it knows no copy: no retry can help."""
 
 POINTER_BYTES = 32 * 1024
 """Largest size of a pointer file, which stands for an unlocked file without its content."""
@@ -170,18 +167,17 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         for path in left:
             if os.path.islink(dataset / path) and not content_of(dataset, path, links_to).key:
                 raise SourceError("is not in the dataset", path)  # else it may be gone, to return
-        if left and said == UNKNOWN:
+        if left and said == "not available":  # all that it says if it knows no copy: no retry can help
             fix = "ask the dataset's keepers, or leave the participant out"
             raise SourceError("git-annex knows of no copy of its content", left[0], fix)
         if left:
-            http = "install the package netbase, without which git-annex cannot speak HTTP, and remove the clone"
             # where that file is missing, git-annex cannot look up "tcp", and skips the source
-            fix = "" if Path("/etc/protocols").exists() else http
+            fix = "" if Path("/etc/protocols").exists() else "install netbase, needed for HTTP, and remove the clone"
             said = said.replace(  # its advice for a full tier only helps those who call it themselves
                 " (use --force to override this check or adjust annex.diskreserve)",
                 "; free some on the dataset's tier: git-annex leaves 100 MB there",
             )
-            raise SourceError(f"could not be fetched: {said}", left[0], fix)
+            raise SourceError(f"could not be fetched: {said or UNEXPLAINED}", left[0], fix)
 
     retry(fetch, settings, say)
     for path in missing:
@@ -199,6 +195,4 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
     git-annex keeps contents of which it finds no other copy; that costs only space.
     """
     present = [path for path in paths if is_present(dataset, path)]
-    _, said = ask_annex(dataset, "drop", present)
-    kept = [path for path in present if is_present(dataset, path)]
-    return f"{len(kept)} of {len(present)}: {said}" if kept else ""
+    return ask_annex(dataset, "drop", present)[1]

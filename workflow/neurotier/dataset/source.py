@@ -364,7 +364,7 @@ def refused(clone: Path) -> str:
     key = r"^remote\..*\.annex-externaltype$"
     if (clone / ".datalad/providers").exists() and ask_git(clone, "config", "--get-regexp", key, "^datalad"):
         return "its .datalad/providers could have DataLad send your passwords to addresses that it names"
-    if ask_git(clone, "config", "--type=bool", "annex.crippledfilesystem") == "true\n":  # its commits would be others
+    if ask_git(clone, "config", "--type=bool", "annex.crippledfilesystem") == "true":  # its commits would be others
         return (
             "its tier has no symbolic links or permissions, which a DataLad dataset needs: place the dataset on another"
         )
@@ -410,7 +410,7 @@ def sites_among(subdatasets: Sequence[str], root_is_bids: bool) -> list[str]:
 
 def commit(folder: Path, name: str = "HEAD") -> str:
     """The commit that a repository is at, or that a name stands for; empty if there is no repository or commit."""
-    return (ask_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or "").strip()
+    return ask_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or ""
 
 
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
@@ -457,7 +457,7 @@ def site_facts(folder: Path, source: str, site: str) -> dict[str, str]:
     """
     address = f"https://datasets.datalad.org/{source[3:]}" if source.startswith("///") else source
     if site:
-        address = (ask_git(folder, "config", "remote.origin.url") or "").strip()
+        address = ask_git(folder, "config", "remote.origin.url") or ""
     if address.startswith(("http://", "https://")):
         url = without_credentials(address).rstrip("/").removesuffix("/.git")
     else:
@@ -511,7 +511,7 @@ def looks_broken(repository: Path) -> bool:
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
     if git_folder is None or not commit(repository):
         return True
-    annex = Path(git_folder.strip(), "annex")
+    annex = Path(git_folder, "annex")
     for file in (*annex.glob("journal/*"), annex / "keysdb/db"):
         # an empty one, left by a power cut, hides what git-annex's branch says, or has it fail for ever
         with suppress(FileNotFoundError):
@@ -521,11 +521,9 @@ def looks_broken(repository: Path) -> bool:
                 ask_git(repository, "update-ref", "-d", "refs/annex/last-index")
     # git knows the empty tree by itself, so a web server is not asked for it, and fsck misses it in the clone
     ask_git(repository, "hash-object", "-w", "-t", "tree", os.devnull)
-    has_branch = commit(repository, "refs/heads/git-annex") != ""
-    has_name = ask_git(repository, "config", "annex.uuid") is not None
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
     return (
-        has_branch != has_name
+        bool(commit(repository, "refs/heads/git-annex")) != bool(ask_git(repository, "config", "annex.uuid"))
         or objects is None
         or " missing" in objects  # git says so of an object that exists but cannot be read
         or ask_git(repository, "fsck", "--connectivity-only", "--no-dangling", "--no-reflogs", "--no-progress") is None

@@ -101,7 +101,7 @@ def main() -> None:
 
     In a repository in which git-annex has worked, nothing is removed, but git-annex must not initialise it again.
     """
-    if git("config", "--local", "--get", "--default", "", "annex.uuid").strip():
+    if git("config", "--local", "annex.uuid", check=False).strip():
         sys.exit("this is about the source of a clone: git-annex has never worked there, so there are no contents")
     branches = [ref for ref in git("for-each-ref", "--format=%(refname)").split(b"\n") if ref.endswith(b"git-annex")]
     logs = [git("cat-file", "-p", b + b":remote.log") for b in branches if git("ls-tree", b, "remote.log")]

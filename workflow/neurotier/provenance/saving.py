@@ -444,7 +444,7 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
     here = commit(clone)
     if not here:
         raise InputError("is not there any more", clone, "start with --forcerun clone_dataset")
-    address = without_credentials((ask_git(clone, "config", "remote.origin.url") or "").strip())
+    address = without_credentials(ask_git(clone, "config", "remote.origin.url") or "")
     if not address or refusal(address):
         raise InputError(f"has no address to register: {refusal(address) or 'no remote is named origin'}", clone)
     # the commit that was indexed: results that share the clone may have moved it since
