@@ -243,7 +243,7 @@ def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) ->
         needed += f" and {needed_files:,} files"
     return TierError(
         f"tier {tier.name!r} {state}: {free} left at {tier.path}, {needed} needed",
-        fix="free some space or wait for other runs there, start fewer participants at once, or choose another tier",
+        fix="choose a larger tier, free some space or wait for other runs there, or start fewer participants at once",
     )
 
 

@@ -143,7 +143,7 @@ def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:
             raise TierError(f"{it} that user {owner} made{' where everybody may write' * bool(was_open)}", where, fix)
         is_open = leads_to is None and facts.st_mode & stat.S_IWOTH
         if is_open and (is_theirs or is_own or not facts.st_mode & stat.S_ISVTX):
-            mend = f"check who has written there and chmod o-w {here}, or {fix}"
+            mend = f"check who has written there and chmod o-w {here} (exFAT, NTFS: mount with umask=022), or {fix}"
             raise TierError(f"{it} of user {owner} that everybody may write to", where, mend)
         if leads_to is not None:
             links, here = links + 1, Path("/") if leads_to.is_absolute() else above
