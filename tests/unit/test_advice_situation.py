@@ -7,31 +7,36 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from configured import settings_at
+from neurotier.advice import rehearsal
 from neurotier.advice import situation as advice_situation
 from neurotier.advice.calibration import ObservedJob, analysis
 from neurotier.advice.placements import AdvicePlan, free_gib
 from neurotier.advice.predict import Fetching, Participant
-from neurotier.advice.rehearsal import loading_s
+from neurotier.advice.rehearsal import loading_s, run_job
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
-from neurotier.advice.table import advice_row, at_parallelism, room_of
+from neurotier.advice.table import advice_row, advice_rows, at_parallelism, room_of
 from neurotier.advice.words import AT_ONCE
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
 from neurotier.core.parallelism import PHASES
+from neurotier.core.places import Places
 from neurotier.core.settings import ROLES
 from neurotier.core.tiers import Tier
 from neurotier.dataset.bids import size_of
 from neurotier.model.machine import PageCache
 from neurotier.model.this_machine import Probed
-from neurotier.run.jobs import clone_on
+from neurotier.run.jobs import clone_on, load_settings
 from neurotier.run.plan import Plan
+from pool_jobs import prepared_results
 from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
+from support import committed, git
 from told import told
 
 HERE = dict.fromkeys(ROLES, "disk")
@@ -71,13 +76,13 @@ def done(found: Situation, *names: str) -> None:
 
 
 def put(found: Situation, *names: str, hole: bool = False) -> None:
-    """Images of participants into the plain folder: just written, or such that no page was read or written."""
+    """Images of participants into the dataset: just written, or such that no page was read or written."""
     for image in (image for name in names for image in found.participants[name]):
         file = clone_on(found.settings, found.places, "disk") / image.path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(bytes(0 if hole else 1000))
-        if hole:
-            os.truncate(file, image.size_bytes or 0)
+        size_bytes = image.size_bytes or 0
+        file.write_bytes(bytes(0 if hole else size_bytes))
+        os.truncate(file, size_bytes)
 
 
 TWICE = fetched(100, 2.0), fetched(300, 4.0)
@@ -203,6 +208,12 @@ def test_who_is_analysed_first(tmp_path: Path) -> None:
     done(found, third)
     chosen = choose_first(found)
     assert set(chosen) < set(three)
+    elsewhere = situation(tmp_path / "elsewhere")
+    put(elsewhere, *elsewhere.participants, hole=True)
+    clone = clone_on(elsewhere.settings, elsewhere.places, "disk")
+    source = committed(clone.rename(tmp_path / "source"), annexed=True)
+    git(tmp_path, "clone", str(source), str(clone))
+    assert choose_first(elsewhere), "whose images are known in one place"
     with pytest.raises((SettingsError, InputError)):
         choose_first(situation(tmp_path, **ELSEWHERE))
     assert choose_first(situation(tmp_path, job(), **ELSEWHERE)) == []
@@ -210,6 +221,23 @@ def test_who_is_analysed_first(tmp_path: Path) -> None:
     reasons = "its calibration is that of another results folder", "images of sub-01 are not here any more"
     for names, why in zip(([], ["sub-01"]), reasons, strict=True):
         assert nowhere.rehearse(names, tmp_path / "log") == {"shared": None, "load_s": {}, "why": why}
+
+
+def test_those_of_the_calibration_are_analysed_once_more_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take some seconds, long after the epoch. Where the page cache is as it is found, nothing is dropped."""
+    results, log, names = prepared_results(tmp_path, ["1", "2"]), tmp_path / "log", ["sub-1", "sub-2"]
+    settings = load_settings(results)
+    validity = replace(settings.validity, others_cpu_share=1.0)  # tried once
+    found = Situation(replace(settings, validity=validity), Places.from_settings(settings))
+    with monkeypatch.context() as kernel:
+        kernel.setattr(rehearsal, "delays_accounted", lambda: True)
+        kernel.setattr(rehearsal, "record_of", lambda _: SimpleNamespace(block_io_ns=250_000_000))
+        assert run_job(found.places, names, log) == 0.25
+    known = found.rehearse(names, log)
+    assert [record["participant"] for record in known["shared"]["records"]] == names
+    assert (known["load_s"], known["why"]) == ({}, "")
 
 
 def test_programs_are_waited_for_with_storage_or_off_a_core() -> None:
@@ -270,12 +298,15 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
 
 def test_too_few_participants_are_not_taken_for_too_little_memory(tmp_path: Path) -> None:
     """Of five participants no more than five run at once, however many cores there are and whatever the memory."""
-    found, figures = situation(tmp_path), tier_figures("block", {1: 1e8}, {1: 1e9})
+    memory = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
+    found, figures = situation(tmp_path, tiers=memory), tier_figures("block", {1: 1e8}, {1: 1e9})
     one = job(phases=dict.fromkeys(PHASES, spent(cpu_s=1.0)))
     given = inputs_of([one], participants=[Participant(100)] * 5, probes={"disk": Probed(*[figures] * 3)})
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     limits = [advice_row(found, given, HERE, "warm", 8, {"mem_mb": room * need_mb})["limit"] for room in (99, 2)]
     assert [AT_ONCE in limit for limit in limits] == [False, True]
+    rows = advice_rows(found, given, [1, 8], {})
+    assert [(row["work_tier"], row["parallelism"]) for row in rows] == [("disk", 1), ("disk", 8)], "what was probed"
 
 
 def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:
@@ -304,6 +335,11 @@ def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_
     in_campaign = situation(tmp_path / "campaign", **app, **CAMPAIGN)
     row = room_of(in_campaign, inputs_of([left]), HERE, 1)
     assert row["work_needed_bytes"] < row["results_needed_bytes"] == 5 * 9e12, "its runs have no group level"
+    of_two = situation(tmp_path / "sites", **app)
+    images = zip(("a/1", "a/2", "b/1", "b/2", "b/3"), of_two.participants.values(), strict=True)
+    vars(of_two)["participants"] = dict(images)
+    row = room_of(of_two, inputs_of([left]), HERE, 1)
+    assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (3 * 9e12, (5 + 5) * 9e12), "a site at a time"
 
 
 def test_tiers_on_one_file_system_have_its_room_but_once(tmp_path: Path) -> None:
@@ -350,6 +386,7 @@ def test_as_many_at_once_are_judged_as_there_are_cores_for_or_the_cluster_is_let
 
 def test_the_advice_asks_for_probes_of_used_tiers_and_for_a_rehearsal_on_this_machine(tmp_path: Path) -> None:
     tiers = {"tmpfs": {"path": "/dev/shm", "kind": "tmpfs"}, "gone": {"path": str(tmp_path / "no"), "kind": "block"}}
+    tiers["full"] = {"path": str(tmp_path), "kind": "block", "capacity": "1 MB"}
     found = situation(tmp_path, tiers=tiers)
     here, there = plan_of(found, 2), plan_of(found, 2, elsewhere=True)
     no_image = plan_of(situation(tmp_path, tiers=tiers, placement={"images": "gone"}), 2)

@@ -23,6 +23,7 @@ from neurotier.advice.calibration import (
 )
 from neurotier.advice.predict import (
     Fetching,
+    Inputs,
     Participant,
     Storage,
     draw,
@@ -32,7 +33,7 @@ from neurotier.advice.predict import (
 )
 from neurotier.advice.small_files import drawn_files
 from neurotier.core.settings import ROLES
-from neurotier.model.machine import PageCache, Processors, Step, Workload
+from neurotier.model.machine import Machine, PageCache, Processors, Step, Workload
 from neurotier.model.this_machine import FileCost, Probed, TierFigures, machine_of, machines_of
 from probed_tiers import inputs_of, job_of, tier_figures
 
@@ -240,13 +241,20 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
     )
     storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": given.probes["disk"].usual})
     _, machine = machines_of(given.probes, 1, given.processors, given.page_cache)
-    drawn = [draw(given, storage, machine(rng), 1, rng) for rng in map(np.random.default_rng, range(300))]
-    cpu_s = np.array([[sum(amounts(task, "compute")) for task in workload.tasks] for workload, _ in drawn])
-    spread = scatter(given.observed, costs_of(given.observed))
+
+    def draws(given: Inputs) -> tuple[list[tuple[Workload, Machine]], np.ndarray, float]:
+        drawn = [draw(given, storage, machine(rng), 1, rng) for rng in map(np.random.default_rng, range(300))]
+        cpu_s = np.array([[sum(amounts(task, "compute")) for task in workload.tasks] for workload, _ in drawn])
+        return drawn, cpu_s, scatter(given.observed, costs_of(given.observed))
+
+    drawn, cpu_s, spread = draws(given)
     assert np.log(cpu_s).std(axis=1, ddof=1).mean() == pytest.approx(spread, rel=0.05)
     low, middle, high = np.quantile(np.log(cpu_s.mean(axis=1)), [0.1, 0.5, 0.9])
     assert (high - low) / 2 == pytest.approx(1.64 * spread / 2, rel=0.07), "and not 1.28"
     assert middle == pytest.approx(math.log(12.5), abs=0.1), "the mean stays"
+    _, cpu_s, spread = draws(replace(given, observed=[job(100, 11.0), job(100, 9.0)]))
+    low, high = np.quantile(np.log(cpu_s.mean(axis=1)), [0.1, 0.9])
+    assert (high - low) / 2 == pytest.approx(3.08 * spread / math.sqrt(2), rel=0.2), "of two; and not 1.89, as of three"
     assert {workload.fetches_at_once for workload, _ in drawn} == {1, 2, 3}
     others = [machine.processors.others for _, machine in drawn]
     speeds = [machine.tiers["disk"].read_bytes_per_s for _, machine in drawn]

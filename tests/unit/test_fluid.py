@@ -83,6 +83,8 @@ def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
     found = simulate(Workload(tasks), machine(DISK, cache), parallelism=4)
     assert found.makespan_s == pytest.approx((100 - 15) / 0.5, rel=0.05)
     assert found.limit == "tier write"
+    deleted = Workload([(Step("write", "write", GB, "tier", cached=True),)] * 100)  # before it is written back
+    assert simulate(deleted, machine(DISK, cache), parallelism=4).makespan_s == pytest.approx(100 / 10)
 
 
 def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
@@ -181,7 +183,8 @@ def test_fetches_go_on_beside_the_tasks_that_wait_for_them() -> None:
     Meanwhile somebody waits as one of them does.
     """
     found = fetched(3, {"fetches_at_once": 2})
-    assert sorted((start, end) for _, _, start, end in found.spans_s) == [(2, 3), (2, 3), (4, 5)]
+    spans = sorted((task, start, end) for task, _, start, end in found.spans_s)
+    assert spans == [(0, 2, 3), (1, 2, 3), (2, 4, 5)], "each waits for its own"
     assert found.makespan_s == 3
     assert found.limits[LAUNCH] == pytest.approx((3 * 2 + 2 + 3 * 2) / (3 * 2 + 2 + 3 * 2 + 3)), "waiting counts"
     five = fetched(5, {"fetches_at_once": 2}, (Step(LAUNCH, "wait", 2.0), Step("own", "wait", 3.0)))

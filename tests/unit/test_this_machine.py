@@ -121,7 +121,7 @@ def test_between_the_least_and_the_most_by_ratios(where: float, expected: float)
     )
 
 
-def test_this_node_has_what_the_kernel_tells() -> None:
+def test_this_node_has_what_the_kernel_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     found = processors_here(1, others=0.5)
     assert found.threads == len(psutil.Process().cpu_affinity() or ())
     assert found.others == 0.5
@@ -130,6 +130,9 @@ def test_this_node_has_what_the_kernel_tells() -> None:
     assert 0 < cache.available_bytes <= psutil.virtual_memory().total
     assert 0 < cache.background_ratio < cache.ratio <= 1
     assert page_cache_here(1e18).available_bytes < 0.2 * cache.available_bytes, "a tenth, however much the jobs take"
+    for cores, expected in ((1, 1), (None, found.threads)):  # threads share a core, or nobody knows
+        monkeypatch.setattr(psutil, "cpu_count", lambda logical, cores=cores: None if logical else cores)
+        assert processors_here(1, others=0.0).cores == expected
 
 
 def test_in_a_control_group_less_may_be_dirty() -> None:
