@@ -127,6 +127,16 @@ KNOWN: dict[str, str] = {
     " 1)[-1]:: 1 -> (2)": "nothing of git's is called .git/ below .git",
     "core/files.py: time.sleep(0.05 if tries < 100 else 1): tries < 100 -> (tries <= 100)": "a longer pause",
     "advice/rehearsal.py: tries, processors = list[Record](), len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
+    "model/fluid.py: if missing * net > 0 and abs(missing) > RELATIVE * level:: RELATIVE * level -> "
+    "(RELATIVE / level)": ANY,
+    "model/fluid.py: RELATIVE = 1e-9: 1e-9 -> (2e-09)": ANY,
+    'model/this_machine.py: in_memory = is_in_memory(rows[0]["kind"]): 0 -> (1)': ALIKE,
+    "meter/usage.py: if (user + system) / TICKS_PER_S > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:: "
+    "(user + system) / TICKS_PER_S > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S -> "
+    "((user + system) / TICKS_PER_S >= self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S)": NEVER,
+    'core/files.py: lock, tries = folder.with_name(f".{folder.name}.lock"), 0: 0 -> (1)': "said 0.05 s sooner",
+    'advice/table.py: "work": max(largest(work, situation.present(at_once)), *copies, 0),: 0 -> (1)': "each needs more",
+    "meter/records.py: self.branch(rest.parent).merge(self.pending.pop(group), 0): 0 -> (1)": "a nanosecond",
 }
 """Mutants, as they are printed, that no test can notice, and why."""
 
