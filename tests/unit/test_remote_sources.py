@@ -233,6 +233,23 @@ def test_a_site_whose_own_address_is_down_is_tried_again_and_said_by_it(demo_cop
     assert "http://127.0.0.1:1/x" in dataset.unreachable["SiteB"]
 
 
+def test_a_source_that_asks_who_it_is_is_said_to(tmp_path: Path) -> None:
+    """Not that git's own program for passwords said nothing, which git tells first."""
+
+    class Asking(Handler):
+        def do_GET(self) -> None:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", "Basic")
+            self.end_headers()
+
+    with Server(("127.0.0.1", 0), Asking) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(SourceError, match=f"cannot be cloned: could not read Username for '{address}'"):
+            cloned(f"{address}/x", tmp_path)
+        server.shutdown()
+
+
 def test_ssh_asks_nobody_at_a_terminal(tmp_path: Path) -> None:
     """Whether to trust a host that it does not know, nor for a password: a run waited for ever for the answer."""
     if not Path("/usr/sbin/sshd").exists():

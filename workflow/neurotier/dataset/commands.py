@@ -291,7 +291,7 @@ def message_of(results: Sequence[Any], otherwise: str) -> str:
         texts.append(str(message[0] % message[1:] if isinstance(message, tuple) else message))
     text = "\n".join(dict.fromkeys(texts)) or otherwise
     fatal = re.findall(
-        r"(?:fatal|error): (detected dubious(?s:.*?)safe\.directory [^\n]+|[^\n]+?)['\"\]]*"
+        r"(?:fatal|error): (?!unable to read askpass)(detected dubious(?s:.*?)safe\.directory [^\n]+|[^\n]+?)['\"\]]*"
         r"(?:\n|\\n|$)(?:fatal: Could not read from remote.*)?",
         text,
     )
