@@ -30,7 +30,7 @@ sys.executable = sys.argv[1]
 ask_annex(Path(sys.argv[2]), "get", ["-x.nii"])
 """
 
-NAMES = ["-x.nii", "a b.nii", "[ab]*.nii", ":(top)c.nii", "--force", "d/-e.nii"]
+NAMES = ["-x.nii", "a b.nii", "[ab]*.nii", ":(top)c.nii", "--force", "d/-e.nii", "f\u2028\x85.nii"]
 SETTINGS = settings_at(dataset={"get_attempts": 3, "get_backoff_s": 0.1}).dataset
 
 

@@ -192,7 +192,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
                 continue
             raise SourceError("its content is not there: its repository has no annex", paths[0])
         # others are messages of a special remote; and an empty line precedes a complaint
-        own = [json.loads(line) for line in out.splitlines() if '"success":' in line]
+        own = [json.loads(line) for line in out.split("\n") if '"success":' in line]
         failed = [record for record in own if not record["success"]]
         for record in failed:
             copies = (
