@@ -433,11 +433,11 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if len({(each.index / "images.sha256").read_text() for each in (campaign.places, places)}) > 1:
         fix = "name dataset.version, or, of a plain folder, start with --forcerun index_dataset"
         raise RunError("the dataset is not the one that was indexed for the campaign any more", condition, fix)
-    tiers = last_facts(places)["tiers"].values()
-    mounts = {tier["path"]: f"{tier['mount_point']} ({tier['fs_type']})" for tier in tiers}
-    for earlier in map(campaign.condition_of, campaign.planned):
-        for path, before in earlier.get("mounts", {}).items():
-            if mounts.get(path, before) != before:  # its disk is not mounted, and the folder below it is on another
+    mounts = {one["path"]: f"{one['mount_point']} ({one['fs_type']})" for one in last_facts(places)["tiers"].values()}
+    for earlier in campaign.planned:
+        for path, before in campaign.condition_of(earlier).get("mounts", {}).items():
+            # its disk is not mounted, and the folder below it is on another
+            if mounts.get(path, before) != before and earlier not in campaign.to_do:
                 fix = "mount it again, or choose another results folder"
                 raise RunError(f"{path} is on {mounts[path]}, in earlier runs on {before}", condition, fix)
     cache = make_cache_ready(condition.cache, inner, places)
