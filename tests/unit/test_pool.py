@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import socket
 import time
@@ -302,6 +303,22 @@ def test_contents_that_somebody_needs_who_is_not_done_are_not_dropped(tmp_path: 
     (tmp_path / "bids").rename(tmp_path / "gone")
     assert "sub-01: images stay on the dataset tier: " in said_by(job(places.results, "drop-images"))
     assert set(here(places)) == {"sub-01", BROKEN}
+
+
+def test_images_stay_if_git_annex_must_not_be_asked_to_drop_them(tmp_path: Path) -> None:
+    """As with a password that it would send where the dataset says, to look for another copy."""
+    places, branch = cloned(tmp_path, dataset={"drop": True}), tmp_path / "branch"
+    clone = load_dataset(places).path
+    git(clone, "annex", "get", ".")
+    write_json(places.record("sub-01"), {})
+    git(clone, "worktree", "add", str(branch), "git-annex")
+    words = "autoenable=true encryption=none name=x type=webdav url=http://localhost:1/x timestamp=1795742480s"
+    (branch / "remote.log").write_text(f"11111111-1111-1111-1111-111111111111 {words}\n")
+    git(branch, "add", "remote.log")
+    git(branch, "commit", "-m", "hostile")
+    said = said_by(job(places.results, "drop-images", WEBDAV_PASSWORD=RUN))
+    assert re.search(r"sub-01: images stay on the dataset tier: .* with your WEBDAV_PASSWORD", said)
+    assert "sub-01" in here(places)
 
 
 def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) -> None:

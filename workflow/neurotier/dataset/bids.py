@@ -177,7 +177,7 @@ def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
     False
     >>> [name for name in ("01", "02", "03") if selector(["-sub-02"], "sub")(name)]
     ['01', '03']
-    >>> [name for name in ("01", "02", "03") if selector([1, 2, -2], "run")(name)]
+    >>> [name for name in ("01", "02", "03") if selector(["01", "02", "-02"], "sub")(name)]
     ['01']
     """
     texts = [str(label) for label in wanted]

@@ -264,11 +264,12 @@ class Campaign(NamedTuple):
     def to_do(self) -> list[PlannedRun]:
         """The runs that are to be done: one that was stopped, in whole or in part, says nothing about its condition."""
         again = self.settings.campaign.repeat_invalid
-        known = [(run, self.condition_of(run)) for run in self.planned]
         return [
             run
-            for run, condition in known
-            if not condition or condition.get("stopped") or (again and condition["valid"] != VALID)
+            for run in self.planned
+            if not (condition := self.condition_of(run))
+            or condition.get("stopped")
+            or (again and condition["valid"] != VALID)
         ]
 
 
@@ -385,9 +386,8 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> 
 
 # The runs.
 
-SNAKEFILE = ROOT / "workflow" / "Snakefile"
 ALONE = (
-    *("--snakefile", SNAKEFILE, "--workflow-profile", "none", "--scheduler", "greedy"),
+    *("--snakefile", ROOT / "workflow" / "Snakefile", "--workflow-profile", "none", "--scheduler", "greedy"),
     *("--keep-going", "--nolock", "--replace-workflow-config"),
 )
 """Arguments of an inner Snakemake: its file is its whole configuration, and no profile of the outer one applies."""

@@ -683,7 +683,10 @@ class Pool:
         """Drop a participant's images, except those whose content a participant who is not done still needs."""
         # git-annex drops contents and not names, and sidecars of several participants may have one content
         unused = [image.path for image in self.selected[name] if not (image.content and self.users[image.content])]
-        kept = drop_images(self.dataset, unused)
+        try:
+            kept = drop_images(self.dataset, unused)
+        except NeurotierError as error:
+            kept = str(error)
         note(self.log, f"{name}: kept: {kept}" if kept else f"{name}: dropped")
         if kept and self.stage == DROP:
             self.say(f"neurotier: {name}: images stay on the dataset tier: {kept}")
