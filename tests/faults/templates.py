@@ -26,6 +26,9 @@ T = TypeVar("T")
 NUMBERED = re.compile(r"\d[\w-]*")
 """Numbers and identifiers of runs and shares in names of files."""
 
+OF_DEVICE = re.compile(r"(/points/.*)_[0-9a-f]{8}\.json$")
+"""Name of a measured point, which is of a device: each room's disk is on a loop device of another number."""
+
 LABELS = ("a", "b", "c")
 PARTICIPANTS = tuple(f"sub-{label}" for label in LABELS)
 STAGES = {
@@ -300,13 +303,14 @@ def derivatives_in(room: Room) -> dict[str, str]:
 
 
 def names_in(results: Path) -> list[str]:
-    """Names of everything in a results folder but logs, repositories and Snakemake's own, less the numbers of runs."""
+    """Names of everything in a results folder but logs, repositories and Snakemake's own, less the numbers of runs and
+    devices."""
     names = set()
     for path in results.rglob("*"):
         name = path.relative_to(results)
         if path.is_dir() or {"logs", ".git"} & {*name.parts} or path.name == ".snakemake_timestamp":
             continue
-        names.add(NUMBERED.sub("*", str(name)) if "state" in name.parts else str(name))
+        names.add(NUMBERED.sub("*", str(name)) if "state" in name.parts else OF_DEVICE.sub(r"\1", str(name)))
     return sorted(names)
 
 
