@@ -25,7 +25,7 @@ from neurotier.core.files import Record, exclusive
 from neurotier.core.installed import search_path
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.special_remotes import refused
+from neurotier.dataset.special_remotes import refused_in
 
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that can only fetch."""
@@ -174,8 +174,8 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         # (but for a remote that holds other objects, too: annexobjects=yes).
         for line in (ask_git(root, "cat-file", "blob", "refs/heads/git-annex:remote.log") or "").split("\n"):
             # a password may have been set since the clone was made here
-            if (dataset / ".git/neurotier").exists() and (sent := refused(line.encode())):
-                raise SourceError(f"git-annex would use {sent!r}: unset that, or remove the clone", paths[0])
+            if (dataset / ".git/neurotier").exists() and (sent := refused_in(line.encode())):
+                raise SourceError(f"git-annex would use {sent!r} where the dataset says: unset that", paths[0])
             if remote := WITH_TREE.match(line):
                 # of what cannot be written, git-annex says so below
                 with suppress(OSError), exclusive(root / ".git" / "exports"):

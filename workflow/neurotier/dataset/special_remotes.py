@@ -34,27 +34,31 @@ OPTION = re.compile(r"(//|@)(-|%2d)", re.IGNORECASE)
 """Part of an address that ssh would take for one of its options."""
 
 
-def refused(line: bytes) -> str:
+def refused_in(line: bytes) -> str:
     """What a line of ``remote.log`` would make git-annex start that is not allowed; empty if there is nothing.
 
     git-annex splits words at anything that Unicode counts as white space, so only printable ASCII is accepted.
 
-    >>> refused(b"uuid autoenable=true externaltype=ora name=storage type=external"), refused(b"uuid type=rclone")
+    >>> refused_in(b"uuid autoenable=true externaltype=ora name=storage type=external"), refused_in(b"uuid type=rclone")
     ('', '')
-    >>> refused(b"uuid autoenable=false externaltype=x/evil type=external")
+    >>> refused_in(b"uuid autoenable=false externaltype=x/evil type=external")
     ''
-    >>> refused(b"uuid autoenable=true externaltype=ora externaltype=x/evil type=external")
+    >>> refused_in(b"uuid autoenable=true externaltype=ora externaltype=x/evil type=external")
     'git-annex-remote-x/evil'
-    >>> refused(b"uuid autoenable=false autoenable=true type= type=rclone")
+    >>> refused_in(b"uuid autoenable=false autoenable=true type= type=rclone")
     'rclone'
-    >>> refused(b"u autoenable=yes location=http://x.org type=git"), refused(b"u autoenable=1 location=a type=git")
-    ('', 'a')
-    >>> refused(b"u autoenable=true externaltype=ora type=external url=ria+ssh://-oProxyCommand=x/y")
-    'ria+ssh://-oProxyCommand=x/y'
-    >>> refused(b"u autoenable=true externaltype=ora type=external url=ria+ssh://me@x.org/y-z")
+    >>> refused_in(b"u autoenable=yes location=http://x.org type=git")
     ''
-    >>> refused(b"u autoenable=true\\x0bexternaltype=ora\\x0btype=external"), refused(b"u autoenable=true name=\\xa0")
-    ('u autoenable=true\\x0bexternaltype=ora\\x0btype=external', 'u autoenable=true name=\\xa0')
+    >>> refused_in(b"u autoenable=1 location=a type=git")
+    'a'
+    >>> refused_in(b"u autoenable=true externaltype=ora type=external url=ria+ssh://-oProxyCommand=x/y")
+    'ria+ssh://-oProxyCommand=x/y'
+    >>> refused_in(b"u autoenable=true externaltype=ora type=external url=ria+ssh://me@x.org/y-z")
+    ''
+    >>> refused_in(b"u autoenable=true\\x0bexternaltype=ora\\x0btype=external")
+    'u autoenable=true\\x0bexternaltype=ora\\x0btype=external'
+    >>> refused_in(b"u autoenable=true name=\\xa0")
+    'u autoenable=true name=\\xa0'
     """
     text = line.decode("latin-1")
     if "autoenable" in text and not (text.isascii() and text.isprintable()):
@@ -106,7 +110,7 @@ def main() -> None:
     branches = [ref for ref in git("for-each-ref", "--format=%(refname)").split(b"\n") if ref.endswith(b"git-annex")]
     logs = [git("cat-file", "-p", b + b":remote.log") for b in branches if git("ls-tree", b, "remote.log")]
     lines = b"\n".join(logs).split(b"\n")
-    if program := next(filter(None, map(refused, lines)), "") or hooked(Path.cwd()):
+    if program := next(filter(None, map(refused_in, lines)), "") or hooked(Path.cwd()):
         if not all(branch.startswith(b"refs/remotes/") for branch in branches):
             sys.exit(f"git-annex would start {program!r}")
         keys = {NOTE: program, "remote.origin.annex-ignore": "true", "datalad.install.inherit-local-origin": "false"}
