@@ -7,6 +7,7 @@ import http.server
 import multiprocessing
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -181,6 +182,13 @@ def test_a_content_that_stalls_is_begun_again(web: Server, tmp_path: Path, monke
     assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
 
 
+def enable(clone: Path, name: str, *options: str) -> None:
+    """Enable a special remote; where git-annex then asks for it, as it does since 2026, tell it that this is safe."""
+    told = git(clone, "annex", "enableremote", name, *options)
+    if asked := re.search(r"git-annex (verifyremote .* --safe \S+)", told):
+        git(clone, "annex", *asked[1].split())
+
+
 @pytest.mark.parametrize("name", ["store", "network store", "transfer already in progress"])
 def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(
     demo_copy: Path, tmp_path: Path, name: str
@@ -192,10 +200,10 @@ def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(
     git(site, "annex", "describe", "store", name)
     git(site, "annex", "move", "--to", "store", ".")
     dataset = cloned(demo_copy, tmp_path)
-    where = f"a copy is in {name} .unless external, try `git annex enableremote` in the clone"
+    where = f"a copy is in {name} .unless external, follow `git annex enableremote` in the clone"
     with pytest.raises(SourceError, match=f"could not be fetched: not available; {where}"):
         get_images(dataset.path, [IMAGE], SETTINGS, pytest.fail)
-    git(dataset.path / "SiteA", "annex", "enableremote", "store", f"directory={store}")
+    enable(dataset.path / "SiteA", "store", f"directory={store}")
     assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
 
 
@@ -300,7 +308,7 @@ def test_contents_of_a_tree_in_a_special_remote_are_fetched_at_once(tmp_path: Pa
     git(source, "annex", "export", "HEAD", "--to", "tree")
     git(source, "annex", "drop", "--force", ".")
     dataset = cloned(source, tmp_path, sites=[])
-    git(dataset.path, "annex", "enableremote", "tree", where)
+    enable(dataset.path, "tree", where)
     new = multiprocessing.get_context("fork").Process
     fetching = [new(target=get_images, args=(dataset.path, [t1w(one)], ONCE, quiet), daemon=True) for one in labels]
     for one in fetching:

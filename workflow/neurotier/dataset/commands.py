@@ -196,7 +196,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         failed = [record for record in own if not record["success"]]
         for record in failed:
             copies = (
-                f"a copy is in {one['description']} (unless external, try `git annex enableremote` in the clone)"
+                f"a copy is in {one['description']} (unless external, follow `git annex enableremote` in the clone)"
                 for one in record.get("wanted", ())
             )
             given = record["error-messages"] or filter(None, [record.get("note", ""), *copies])
