@@ -110,12 +110,13 @@ def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: i
 def job_of(point: Point, way: Access, in_memory: bool) -> FioJob:
     """fio's job for a point.
 
-    As in the published script, buffers are refilled for every write and random requests may hit a block twice. But a
-    buffered write, which is measured until it is on the device, writes each block once: what is written again in the
-    page cache would count each time, and reach the device once. In memory, nothing is behind the page cache.
+    As in the published script, buffers are refilled for every write and random requests may hit a block twice. But
+    through the page cache each block is moved once, as what was there already would count each time: a file that is
+    read is evicted before fio begins it again, and a write, which is measured until it is on the device, ends with its
+    file. In memory, nothing is behind the page cache.
     """
     flushed = not way.direct and point.pattern not in ("read", "randread")
-    again = in_memory or not flushed
+    again = in_memory or way.direct
     return FioJob(
         name=f"{point.set_name}-{point.pattern}",
         pattern="rw" if point.pattern == "mixed" else point.pattern,
@@ -125,7 +126,7 @@ def job_of(point: Point, way: Access, in_memory: bool) -> FioJob:
         queue_depth=point.queue_depth,
         way=way,
         runtime_s=point.seconds,
-        repeat=again,
+        repeat=again or not flushed,
         end_fsync=flushed,
         files=point.set_name,
         options={"refill_buffers": "1", "norandommap": str(int(again)), "randrepeat": "0"},
