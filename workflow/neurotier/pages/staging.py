@@ -110,7 +110,7 @@ def waiting(rows: Iterable[Row]) -> str:
     share, row, way = most
     counts = ", ".join(counted(row[name], name.removesuffix("s")) for name in COUNTS if row[name])
     return (
-        f"At most {percent(share)} of a round of {way}s is waiting for the others or being asked"
+        f"At most {percent(share)} of a round of {way}s is waiting for the others"
         f" ({place_text(row['tier'], row['engine'])}; {counts})"
     )
 

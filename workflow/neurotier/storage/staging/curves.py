@@ -152,11 +152,11 @@ def synchronising(rows: Iterable[Row]) -> tuple[float, Row, str] | None:
     Returns
     -------
     tuple
-        Share of the time, from asking all until all had answered, in which the average client was not busy with its
-        request; the point; and ``write`` or ``read``.
+        Share of the time, from the first one's begin to the last one's end, in which the average client was not busy
+        with its request; the point; and ``write`` or ``read``.
     """
     found = [
-        (1 - row[f"{way}_client_s"] / row[f"{way}_round_s"], row, way)
+        (1 - row[f"{way}_client_s"] / row[f"{way}_s"], row, way)
         for row in measured_rows(rows)
         for way in ("write", "read")
     ]

@@ -11,7 +11,6 @@ import json
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,19 +29,25 @@ class Service(NamedTuple):
     ----------
     pids, servers
         Process numbers of everything in it, and of its servers.
+    make
+        Makes all writers make the contents of a step; for each it returns the checksums of its pieces.
     write
-        Makes all writers write; for each it returns begin and end and, last, the checksums of its pieces.
+        Makes all writers write; for each it returns begin and end first.
     read
-        Makes all readers read, given what ``write`` returned and, for each reader, the checksums of its pieces by
-        number; for each it returns begin and end and, last, the pieces that differ from what was written.
+        Makes all readers read, given what ``write`` returned; for each it returns begin and end.
+    compare
+        Makes all readers compare, given for each the checksums of its pieces by number; for each it returns the pieces
+        that differ from what was written.
     check
         Raises an error if something is wrong with the service after a step.
     """
 
     pids: list[int]
     servers: list[int]
+    make: Callable[[], Sequence[Any]]
     write: Callable[[], Sequence[Any]]
-    read: Callable[[Sequence[Any], Sequence[Mapping[int, int]]], Sequence[Any]]
+    read: Callable[[Sequence[Any]], Sequence[Any]]
+    compare: Callable[[Sequence[Mapping[int, int]]], Sequence[Any]]
     check: Callable[[], None] = lambda: None
 
 
@@ -83,33 +88,29 @@ def run(exchange: Exchange, say: Callable[..., None]) -> None:
 
 
 def timed_step(exchange: Exchange, service: Service) -> Record:
-    """One time step: all write, and once all have, all read.
+    """One time step: all write, and once all have, all read. Nobody makes or compares contents meanwhile.
 
     Returns
     -------
     dict
         ``write_s``, ``read_s``: response time of all writers' and readers' requests together, s; ``write_client_s``,
-        ``read_client_s``: of one on average; ``write_round_s``, ``read_round_s``: from asking until all have answered;
-        ``device_read_bytes``: what processes read from devices meanwhile, ``None`` if the kernel did not tell;
-        ``wrong``: pieces that were not what had been written, as ``reader/piece``.
+        ``read_client_s``: of one on average; ``device_read_bytes``: what processes read from devices meanwhile,
+        ``None`` if the kernel did not tell; ``wrong``: pieces that were not what had been written, as
+        ``reader/piece``.
     """
-    began_s = time.monotonic()
+    checksums = [value for own in service.make() for value in own]
     written = service.write()
-    write_round_s = time.monotonic() - began_s
-    checksums = [value for *_, own in written for value in own]
     wanted = [{one: checksums[one] for one in exchange.pieces_of_reader(reader)} for reader in range(exchange.readers)]
-    before, began_s = device_read_bytes(service.pids), time.monotonic()
-    was_read = service.read(written, wanted)
-    read_round_s, after = time.monotonic() - began_s, device_read_bytes(service.pids)
+    before = device_read_bytes(service.pids)
+    was_read = service.read(written)
+    after = device_read_bytes(service.pids)
     answers = {"write": written, "read": was_read}
     spans = {way: [(begin_s, end_s) for begin_s, end_s, *_ in all_of] for way, all_of in answers.items()}
     return {
         **{f"{way}_s": span_s(each) for way, each in spans.items()},
         **{f"{way}_client_s": statistics.fmean(end - begin for begin, end in each) for way, each in spans.items()},
-        "write_round_s": write_round_s,
-        "read_round_s": read_round_s,
         "device_read_bytes": None if before is None or after is None else after - before,
-        "wrong": [f"{reader}/{piece}" for reader, (*_, wrong) in enumerate(was_read) for piece in wrong],
+        "wrong": [f"{reader}/{piece}" for reader, wrong in enumerate(service.compare(wanted)) for piece in wrong],
     }
 
 

@@ -14,8 +14,9 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,17 +70,20 @@ class Writer(Client):
     def __init__(self, exchange: Exchange, number: int) -> None:
         self.exchange, self.source = exchange, Source(exchange, number)
 
-    def write(self) -> tuple[float, float, list[Any], list[int]]:
-        """Write a step: begin, end (s), references of the pieces and their checksums."""
+    def make(self) -> list[int]:
+        """Make the contents of a step; returns the checksum of each piece."""
+        return self.source.next_step()
+
+    def write(self) -> tuple[float, float, list[Any]]:
+        """Write a step: begin, end (s), and references of the pieces."""
         import ray
 
-        checksums = self.source.next_step()
         begin_s = time.monotonic()
         references = [ray.put(piece) for piece in self.source.pieces]
         if self.exchange.flush:
             for piece in ray.get(references):
                 flush(piece)
-        return begin_s, time.monotonic(), references, checksums
+        return begin_s, time.monotonic(), references
 
 
 class Reader(Client):
@@ -88,15 +92,18 @@ class Reader(Client):
     def __init__(self, exchange: Exchange, number: int) -> None:
         self.sink = Sink(exchange, number)
 
-    def read(self, references: list[Any], checksums: dict[int, int]) -> tuple[float, float, list[int]]:
-        """Read a step: begin, end (s), and the pieces that are not what was written."""
+    def read(self, references: list[Any]) -> tuple[float, float]:
+        """Read a step: begin, end (s)."""
         import ray
 
         begin_s = time.monotonic()
         for place, piece in enumerate(ray.get(references)):
             np.copyto(self.sink.pieces[place], piece)
-        end_s = time.monotonic()
-        return begin_s, end_s, self.sink.wrong(checksums)
+        return begin_s, time.monotonic()
+
+    def wrong(self, checksums: dict[int, int]) -> list[int]:
+        """The pieces that are not what was written."""
+        return self.sink.wrong(checksums)
 
 
 def flush(piece: np.ndarray) -> None:
@@ -139,20 +146,25 @@ def serving(exchange: Exchange) -> Iterator[Service]:
         for kind, count in ((Writer, exchange.writers), (Reader, exchange.readers))
         for number in range(count)
     ]
-    clients = answers(exchange, [(name, actor.ready.remote()) for name, actor in actors])
     writers, readers = actors[: exchange.writers], actors[exchange.writers :]
     servers = [info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes.get("raylet", [])]
 
-    def write() -> list[Any]:
-        return answers(exchange, [(name, actor.write.remote()) for name, actor in writers])
+    ask = partial(answers, exchange)
 
-    def read(written: Sequence[Any], wanted: Sequence[Mapping[int, int]]) -> list[Any]:
-        references = [reference for *_, own, _ in written for reference in own]
-        pieces = [[references[one] for one in exchange.pieces_of_reader(reader)] for reader in range(exchange.readers)]
-        given = zip(readers, pieces, wanted, strict=True)
-        return answers(exchange, [(name, actor.read.remote(own, checksums)) for (name, actor), own, checksums in given])
+    def read(written: Sequence[Any]) -> list[Any]:
+        references = [reference for *_, own in written for reference in own]
+        numbers = map(exchange.pieces_of_reader, range(exchange.readers))
+        return ask(readers, "read", [[references[one] for one in own] for own in numbers])
 
-    yield Service([*clients, *servers], servers, write, read, lambda: require_on_tier(exchange, servers))
+    yield Service(
+        [*ask(actors, "ready"), *servers],
+        servers,
+        partial(ask, writers, "make"),
+        partial(ask, writers, "write"),
+        read,
+        partial(ask, readers, "wrong"),
+        lambda: require_on_tier(exchange, servers),
+    )
     ray.shutdown()
     cluster.shutdown()
 
@@ -176,8 +188,8 @@ def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
             raise TierError(what, where, "make room, or lower staging.share")
 
 
-def answers(exchange: Exchange, asked: Sequence[tuple[str, Any]]) -> list[Any]:
-    """The answers of actors, in their order.
+def answers(exchange: Exchange, actors: Sequence[tuple[str, Any]], what: str, *given: Sequence[Any]) -> list[Any]:
+    """The answers of actors to what is asked of them, each given its own, in their order.
 
     Raises
     ------
@@ -189,7 +201,8 @@ def answers(exchange: Exchange, asked: Sequence[tuple[str, Any]]) -> list[Any]:
     import ray
     from ray.exceptions import OutOfDiskError, RayActorError, RayTaskError
 
-    names = {reference: name for name, reference in asked}
+    asked = zip(actors, *given, strict=True)
+    names = {getattr(actor, what).remote(*own): name for (name, actor), *own in asked}
     left = list(names)
     while left:
         done, left = ray.wait(left, num_returns=1)
@@ -203,4 +216,4 @@ def answers(exchange: Exchange, asked: Sequence[tuple[str, Any]]) -> list[Any]:
                     what = "filled up, and the disk of temporary files is nearly full, too"
                     raise TierError(what, f"tier of {exchange.folder}", "make room, or lower staging.share") from None
                 raise ToolError(str(error.cause).partition("\n")[0], names[reference]) from None
-    return [ray.get(reference) for _, reference in asked]
+    return [*ray.get(list(names))]

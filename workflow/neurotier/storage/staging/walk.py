@@ -27,7 +27,7 @@ from neurotier.storage.workspace import Workspace
 MOST_PATH = 44
 """Longest path of the scratch folder: Ray makes sockets below it, whose paths may have 107 characters."""
 
-TIMES = ("write_s", "write_client_s", "write_round_s", "read_s", "read_client_s", "read_round_s")
+TIMES = ("write_s", "write_client_s", "read_s", "read_client_s")
 METADATA_SHARE = 1.05
 """Files of ADIOS2 are a little larger than their data."""
 
