@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from configured import settings_at
+from devices import output
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
@@ -105,12 +106,14 @@ def test_fio_ends_with_who_started_it(tmp_path: Path) -> None:
 
 
 def test_small_files_are_measured_and_gone(memory_folder: Path) -> None:
-    for streams in (1, 3):
+    for streams in (1, 3, 8 * len(os.sched_getaffinity(0))):
         measured = measure_files("memory", memory_folder, streams, 5.0, 60.0)
         assert tuple(measured) == OPERATIONS
         for operation in measured.values():
             assert 0 < operation["operation_cpu_s"] <= operation["latency_mean_s"] * 1.05
             assert 0 <= operation["operation_wait_s"] < operation["latency_mean_s"]
+            # streams that take turns on a core are no faster together than one
+            assert operation["operations_per_s"] * operation["operation_cpu_s"] <= len(os.sched_getaffinity(0))
         assert list(memory_folder.iterdir()) == []
 
 
@@ -137,6 +140,16 @@ def test_what_cannot_be_done_or_does_not_end_is_one_line(tmp_path: Path) -> None
 
 
 THROTTLE_BYTES_PER_S = 20_000_000
+
+
+def test_a_page_cache_that_is_not_passed_by_is_seen() -> None:
+    """Some file systems take ``O_DIRECT`` and go through the page cache, as ext4 does whose journal has data, too."""
+    with throttled(64, THROTTLE_BYTES_PER_S) as folder:
+        assert find_access(folder, "block") == Access("libaio", direct=True)
+        device = output("findmnt", "-no", "SOURCE", str(folder)).strip()
+        output("umount", str(folder))
+        output("mount", "-o", "data=journal", device, str(folder))
+        assert find_access(folder, "block") == Access("psync", direct=False)
 
 
 @pytest.mark.alone

@@ -19,6 +19,7 @@ from neurotier.core.errors import ToolError, one_line
 from neurotier.core.files import opened
 from neurotier.core.kinds import KINDS
 from neurotier.core.tables import Row, gathered
+from neurotier.meter.residency import resident_share
 from neurotier.storage.calls import reason_of, require_program, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
@@ -349,11 +350,13 @@ def find_access(folder: Path, kind: str) -> Access:
 
 
 def attempt(way: Access, folder: Path) -> None:
-    """Write and read a MiB, as a trial."""
+    """Write and read a MiB, as a trial; a file system that takes ``O_DIRECT`` may still go through the page cache."""
     try:
         for pattern in ("write", "read"):
             job = FioJob("trial", pattern, MIB, MIB, way=way, files="trial")
             run_fio(job, folder, TRIAL_TIMEOUT_S)
+        if way.direct and resident_share(folder.glob("trial.*")):
+            raise ToolError("the page cache is not bypassed", folder)
     finally:
         for file in folder.glob("trial.*"):
             file.unlink()

@@ -23,6 +23,7 @@ from typing import Any
 
 from neurotier.core.errors import TierError, ToolError, one_line
 from neurotier.core.files import FULL
+from neurotier.core.parallelism import span_s
 from neurotier.core.processes import end_with_parent
 from neurotier.core.tables import Row
 from neurotier.meter.tree import queued_s
@@ -120,7 +121,7 @@ def work(folder: str, files: int, slice_s: float, together: Barrier, results: Si
             else:
                 for number in range(made):
                     call(f"f{number}")
-            took[name] = [made, *(last - first for last, first in zip(spent(), begin, strict=True))]
+            took[name] = [made, begin[0], *(last - first for last, first in zip(spent(), begin, strict=True))]
         results.put(took)
     except BrokenBarrierError:  # another stream reports why
         results.put(None)
@@ -166,20 +167,22 @@ def files_of_each(streams: int, free_inodes: int) -> int:
 
 
 def mean_of(streams: Sequence[Sequence[float]]) -> Row:
-    """From each stream's number of files and their clock time, CPU time and waiting for a processor, s: means over all
-    files, as cells.
+    """From each stream's number of files, and their begin, clock time, CPU time and waiting for a processor, s: means
+    over all files, as cells.
 
     CPU time includes that of our own loop (some 2 us). What is left without the queue is waiting for the tier, or for
-    its locks; ``operation_s`` excludes what others took of the processors.
+    its locks; ``operation_s`` excludes what others took of the processors. Streams that take turns on one are no faster
+    together.
 
-    >>> mean_of([[4, 2.0, 0.5, 0.5], [12, 2.0, 0.5, 0.5]])["operation_wait_s"]
-    0.125
+    >>> measured = mean_of([[4, 1.0, 2.0, 0.5, 0.5], [12, 3.0, 2.0, 0.5, 0.5]])
+    >>> measured["operation_wait_s"], measured["operations_per_s"]
+    (0.125, 4.0)
     """
-    files, wall_s, cpu_s, queue_s = map(sum, zip(*streams, strict=True))
+    files, _, wall_s, cpu_s, queue_s = map(sum, zip(*streams, strict=True))
     wait_s = max(0.0, wall_s - cpu_s - queue_s)
     return {
         "bandwidth_bytes_per_s": 0.0,
-        "operations_per_s": len(streams) * files / wall_s,
+        "operations_per_s": files / span_s([(begin_s, begin_s + took_s) for _, begin_s, took_s, *_ in streams]),
         "latency_mean_s": wall_s / files,
         "operation_cpu_s": cpu_s / files,
         "operation_wait_s": wait_s / files,
