@@ -171,15 +171,10 @@ class Point:
         return self.over.split("+")
 
 
-def flushes(engine: str, in_memory: bool) -> bool:
-    """Whether writers of an engine flush while they write: mapped files cannot, and files in memory need not."""
-    return engine != "mmap" and not in_memory
-
-
 def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
-    """The writers, distributed over the folders."""
+    """The writers, distributed over the folders; on a device, they flush while they write."""
     options = VERIFIED | {"do_verify": "0", "rate": str(point.rate_bytes_per_s)}
-    if flushes(point.engine, in_memory):
+    if not in_memory:
         records = round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)
         options["fdatasync"] = str(max(1, records))
     return FioJob(
@@ -265,6 +260,11 @@ class Daq(Workload[Point]):
                     if point.engine == "libpmem" and point.engine not in dict(KINDS[kind].fio_engines):
                         what = f"libpmem stores to persistent memory, and this is {kind}"
                         raise TierError(what, f"tier {one.tier.name!r}")
+                    if point.engine == "mmap" and not is_in_memory(kind):
+                        raise TierError(
+                            f"mmap cannot flush while it writes, as a device needs, and this is {kind}",
+                            f"tier {one.tier.name!r}",
+                        )
                     if one is not workspace:  # the room there has been checked
                         self.check_room(one.tier, point.set_name, self.room(points), one.tier.usable_bytes())
                     attempt(point.way, one.folder)
@@ -302,10 +302,8 @@ class Daq(Workload[Point]):
         if checked * point.record_bytes != sum(written):
             lost = counted(sum(written) // point.record_bytes - checked, "record")
             raise ToolError(f"{lost} cannot be read again", f"{counted(point.writers, 'writer')} on {point.over}")
-        flushed = flushes(point.engine, in_memory)
-        curve = curve if flushed or in_memory else []  # the content of a mapped file may not be on the device yet
         return cells(done, curve) | {
-            "flushed": WHILE if flushed else "in memory" if in_memory else "at the end",
+            "flushed": "in memory" if in_memory else WHILE,
             "records_checked": checked,
             "read_bytes": sum(written),
             "curve": curve,
