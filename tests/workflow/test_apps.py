@@ -122,3 +122,34 @@ def test_fmriprep_with_licence_templates_and_filters(
     assert calls_in(Project(project.folder, results_name="by-session").log("sub-01")) == [
         f"{participant} 01 --session-label {session} {arguments} {' '.join(sessionwise)}" for session in "12"
     ]
+
+
+def test_what_an_app_is_asked_for_counts_also_in_a_folder_that_was_moved(
+    project: Project, study: None, engine: Engine, tmp_path: Path
+) -> None:
+    """Only Snakemake knew it, by the paths of results: derivatives of another image, or of people who are not selected
+    any more, passed for what is asked for."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    images = [
+        make_tiny(engine, tmp_path / name, f"echo {name}; {APP}\necho $1 $4 >>/out/{name}") for name in ("one", "two")
+    ]
+
+    def run(results: str, *words: str, dataset: Any = "bids", **app: Any) -> Project:
+        given = project.configure(app={"image": images[0], "group": True} | app, results=results, dataset=dataset)
+        project.succeeds("all", *given, *SDM, *words)
+        project.succeeds("all", *given, *SDM).says("Nothing to be done")
+        return Project(project.folder, results_name=results)
+
+    run("first").results.rename(project.folder / "second")
+    (log,) = (project.folder / "second/logs/run_group_level").glob("*.log")
+    some = run("second", dataset={"source": "bids", "participants": ["01"]}, group_arguments=["--mean"])
+    assert calls_in(log) == ["/data /out group --mean"]
+    assert sorted(path.name for path in some.derivatives.glob("sub-*.html")) == [
+        f"sub-01_ses-{session}_{suffix}.html" for session in "12" for suffix in ("T1w", "task-rest_bold")
+    ]
+    some.results.rename(project.folder / "third")
+    other = run("third", "--forcerun", "analyze_participants", image=images[1])
+    assert {record["container"] for record in map(read_json, other.records())} == {f"sha256:{sha256(images[1])}"}
+    assert (other.derivatives / "two").exists()
+    assert not (other.derivatives / "one").exists()

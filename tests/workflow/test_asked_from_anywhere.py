@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import Ended, Project
+from support import Ended, Project, read_json
 
 
 @pytest.fixture
@@ -97,6 +97,19 @@ def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Proje
         assert ended.analysed == []
         assert sorted(row["participant"] for row in moved.table("index/images.tsv")) == left
         moved.succeeds("participants", *given).says("Nothing to be done")
+
+
+def test_another_tool_makes_all_anew_also_in_a_folder_that_was_moved(project: Project) -> None:
+    """Its name was that of the earlier one, in the description of the derivatives, and each start analysed everyone."""
+    project.heads("00", "01")
+    project.succeeds("all", *project.configure(tool="noop"))
+    project.results.rename(project.folder / "moved")
+    moved = replace(project, results_name="moved")
+    given = moved.configure(tool="bet", results="moved")
+    assert len(moved.succeeds("all", *given, "--forcerun", "analyze_participants").analysed) == 2
+    description = read_json(moved.derivatives / "dataset_description.json")
+    assert description["GeneratedBy"][1]["Name"] == moved.record("sub-00")["tool"] == "bet"
+    moved.succeeds("all", *given).says("Nothing to be done")
 
 
 def test_who_is_missing_in_a_folder_that_was_moved_is_among_the_steps_of_a_dry_run(project: Project) -> None:

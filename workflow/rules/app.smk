@@ -4,10 +4,35 @@
 from neurotier.core.files import whole_json
 
 
+def asked_of_group(site_folder):
+    version = (
+        whole_json(places.dataset_facts).get("sites", {}).get(site_folder.rstrip("/"))
+    )
+    app = settings.app
+    people = plan.of_site(site_folder)
+    return {
+        "participants": people,
+        "version": version,
+        "group": app.group,
+        "arguments": app.group_arguments,
+    }
+
+
+# In a folder that was moved, or from another one, Snakemake does not know what the group level was asked for.
+def analysed_for(wildcards):
+    markers, step = analysed(wildcards), places.step(
+        "run_group_level", wildcards.site_folder
+    )
+    asked = asked_of_group(wildcards.site_folder)
+    if whole_json(step).get("asked", asked) != asked:
+        internals.make_anew(workflow, step)
+    return markers
+
+
 rule run_group_level:
     input:
         tool=places.index / "tool.json",
-        analysed=analysed,
+        analysed=analysed_for,
     output:
         step=places.profile / "steps/{site_folder}run_group_level.json",
     log:

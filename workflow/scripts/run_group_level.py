@@ -12,12 +12,13 @@ with script(snakemake) as context:
     placed = placed_image(context.settings, context.places, log)
     assert placed is not None  # noqa: S101  # for the type checker: apps run in containers
     site = context.site
-    people = context.params.participants
+    asked = {name: context.params[name] for name in ("participants", "version", "group", "arguments")}
+    people = asked["participants"]
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
     elsewhere = context.run_facts.get("elsewhere", False)
     granted = Granted(context.snakemake.threads, context.snakemake.resources.mem_mb)
     share = Needs(context.settings, context.places, elsewhere).share_of_group(granted, people)
-    inputs = dataset, site, people, context.settings, context.places, log, placed, share
+    inputs = dataset, site, asked, context.settings, context.places, log, placed, share
     for name in run_group_level(*inputs, context.step.tell):
         context.say(f"{site or 'group level'}: participants wrote {name} with different contents; the first was taken")

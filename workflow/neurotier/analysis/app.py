@@ -283,7 +283,7 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
 def run_group_level(
     dataset: Dataset,
     site: str,
-    participants: list[str],
+    asked: Record,
     settings: Settings,
     places: Places,
     log: Path,
@@ -299,8 +299,8 @@ def run_group_level(
         The dataset, read-only for the app.
     site
         The site; empty for a dataset without sites.
-    participants
-        The participants of the site.
+    asked
+        What is asked for, which the record keeps: at least the ``participants`` of the site.
     settings, places, log
         Of the run.
     placed
@@ -322,7 +322,7 @@ def run_group_level(
     """
     tiers = tiers_of(settings, in_job=True)
     work = Places.from_settings(settings, tiers)
-    folders = [places.analysed(participant, by_app=True) for participant in participants]
+    folders = [places.analysed(participant, by_app=True) for participant in asked["participants"]]
     needed_bytes = MARGIN_BYTES + sum(entry.size_bytes for folder in folders for entry in entries_below(folder))
     check_room(tiers["work"], needed_bytes)
     with (
@@ -349,5 +349,5 @@ def run_group_level(
             publishing = partial(publish, out, places.derivatives / site, settings.results_dataset, in_dataset=True)
             (_, kept), usage = measure_function(publishing)
         phases.append(("stage_out", usage))
-    write_step(places, "run_group_level", site, site or "dataset", phases, kept)
+    write_step(places, "run_group_level", site, site or "dataset", phases, derivatives=kept, asked=asked)
     return differing

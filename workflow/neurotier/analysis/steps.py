@@ -19,7 +19,7 @@ def write_step(
     site: str,
     item: str,
     phases: Iterable[tuple[str, Usage]],
-    derivatives: Facts | None = None,
+    **more: Facts,
 ) -> None:
     """Write a step's record.
 
@@ -35,20 +35,26 @@ def write_step(
         What was worked on, for people.
     phases
         Name and cost of each of its phases.
-    derivatives
-        Files that it published, as returned by :func:`neurotier.analysis.staging.manifest_of`.
+    more
+        Of a group level: ``derivatives``, the files that it published, as returned by
+        :func:`neurotier.analysis.staging.manifest_of`, and what was ``asked`` for.
     """
-    rows = [{"phase": name, **usage.record()} for name, usage in phases]
     write_json(
         places.step(step, site),
-        {"run": current_run(), "step": step, "item": item, "phases": rows, "derivatives": derivatives or {}},
+        {
+            "run": current_run(),
+            "step": step,
+            "item": item,
+            "phases": [{"phase": name, **usage.record()} for name, usage in phases],
+            **more,
+        },
     )
 
 
 def step_rows(places: Places) -> list[Record]:
     """Rows of ``steps.tsv``: one per phase of every step, in order of time."""
     rows = [
-        without(record, "phases", "derivatives") | phase
+        without(record, "phases", "derivatives", "asked") | phase
         for record in map(read_json, sorted((places.profile / "steps").rglob("*.json")))
         for phase in record["phases"]
     ]

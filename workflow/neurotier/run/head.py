@@ -58,9 +58,9 @@ from neurotier.run.healing import (
     PAGE_OF,
     Whole,
     damage_lines,
+    damaged_index,
     find_damage,
     note_outputs,
-    remove,
     remove_from_records,
     remove_partial,
     take_back_dates,
@@ -242,7 +242,12 @@ class Head:
                 close_killed(places)
                 remove_partial(places, self.outputs_of, command.targets)
                 for workload in command.targets.intersection(WORKLOADS):
-                    forget_failed_points(places.workload(workload) / f"{workload}.tsv")
+                    table = places.workload(workload) / f"{workload}.tsv"
+                    with suppress(
+                        OSError, StateError
+                    ):  # those that failed, as by a node that was down, are tried again
+                        if any(row["status"].startswith("failed") for row in read_table(table, workload)):
+                            remove_whatever(table)
                 if "check" in command.targets:  # the check must look at the present state
                     remove_whatever(places.checked(plan.node_class))
             if others:
@@ -262,7 +267,7 @@ class Head:
         """Before Snakemake looks, remove damaged files so that it makes them again; returns whose results are whole.
 
         The folder is locked for this run first. A command that changes nothing only says what would be made again. If
-        all results are about to be replaced, nobody's are looked at.
+        all results are about to be replaced, nobody's are looked at: only whether the index is of whom to analyse.
 
         Raises
         ------
@@ -278,7 +283,7 @@ class Head:
             forget_runs_of_another(places)
             last = last_facts(places)  # if it was on a cluster and did not succeed, it may have left jobs
             if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
-                wanted = {} if is_replaced or command.forced else plan.works()
+                wanted = {} if command.forced else plan.works()
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
             if not plan.taken_over:  # jobs that were taken over still need it
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))
@@ -286,11 +291,17 @@ class Head:
                     with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
                         remove_leftovers(places.work, places.identity)
                 remove_partials(places.results)
-        damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
+        damages = (
+            [*damaged_index(places, plan.selection)]
+            if is_replaced
+            else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
+        )
         if changes:
             with suppress(*DAMAGED):  # it is tried again below, without what is removed here
                 close_killed(places)
-            remove(damages)
+            for damage in damages:
+                for file in damage.files:
+                    remove_whatever(file)
             remove_whatever(places.state / "got")  # a killed run's word on where images are may be outdated
             remove_from_records()
             take_back_dates(places)
@@ -475,13 +486,6 @@ class Head:
                     if not stopped_by:
                         say(line)
         return count_states(places, everyone, failures, stopped)
-
-
-def forget_failed_points(table: Path) -> None:
-    """Have a workload's table made again if points failed, as by a node that was down; measured ones are kept."""
-    with suppress(OSError, StateError):
-        if any(row["status"].startswith("failed") for row in read_table(table, table.stem)):
-            remove_whatever(table)
 
 
 def close_killed(places: Places) -> None:

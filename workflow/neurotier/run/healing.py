@@ -247,13 +247,6 @@ def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path
     return files
 
 
-def remove(damages: list[Damage]) -> None:
-    """Remove damaged files, so that Snakemake makes them again."""
-    for damage in damages:
-        for file in damage.files:
-            remove_whatever(file)
-
-
 def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
     """Messages about the damage for the user, a few lines at most."""
     done = "will be made again when it is needed" if removed else "would be made again"
