@@ -243,9 +243,8 @@ class Head:
                 remove_partial(places, self.outputs_of, command.targets)
                 for workload in command.targets.intersection(WORKLOADS):
                     table = places.workload(workload) / f"{workload}.tsv"
-                    with suppress(
-                        OSError, StateError
-                    ):  # those that failed, as by a node that was down, are tried again
+                    # points that failed, as by a node that was down, are tried again; those measured are kept
+                    with suppress(OSError, StateError):
                         if any(row["status"].startswith("failed") for row in read_table(table, workload)):
                             remove_whatever(table)
                 if "check" in command.targets:  # the check must look at the present state
