@@ -28,7 +28,7 @@ def looked(
 ) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
     targets, until = frozenset([target or "all"]), frozenset[str]()
-    command = Command(not dryrun, dryrun, targets=targets, until=until, forced=False, keep_going=True, cancel="")
+    command = Command(not dryrun, dryrun, targets, until, forced=False, reindexes=False, keep_going=True, cancel="")
     settings = settings_at(folder / tier, **sections)
     said: list[str] = []
     plan = Plan(settings, Places.from_settings(settings), elsewhere)

@@ -403,11 +403,13 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     assert [[row["state"] for row in rows] for rows in told] == [[], ["COMPLETED"] * 3]
 
 
-@pytest.mark.parametrize("by_hand", [False, pytest.param(True, marks=pytest.mark.nightly)])
-def test_jobs_of_a_dead_head_that_do_something_else_are_ended(
-    cluster: Cluster, project: Project, by_hand: bool
-) -> None:
-    """By the next start, or by the command, which leaves those of a head that lives alone."""
+@pytest.mark.parametrize(
+    "how", ["selection", *(pytest.param(how, marks=pytest.mark.nightly) for how in ("index", "command"))]
+)
+def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, project: Project, how: str) -> None:
+    """By the next start, which has another selection or indexes the dataset anew, so that shares have other members; or
+    by the command, which leaves those of a head that lives alone."""
+    by_hand = how == "command"
     project.heads("00", "01")
     first = cluster.next_job()
     tools = bet_that(project, "[ -e $tools/go ] || { echo >> $tools/stuck; exec sleep 1000; }")
@@ -431,9 +433,12 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(
     second = cluster.next_job()
     project.heads("00", "01", "02")
     cluster.give(project.folder)
-    done = started(project, *arguments, "dataset={participants: [sub-00]}", path=tools).ended().succeeded()
+    again = [*arguments, "dataset={participants: [sub-00]}"]
+    if how == "index":
+        again = ["--forcerun", "index_dataset", *arguments]
+    done = started(project, *again, path=tools).ended().succeeded()
     assert bool(done.lines(said)) != by_hand
-    assert sorted(records(project)) == ["sub-00"]
+    assert sorted(records(project)) == (["sub-00", "sub-01", "sub-02"] if how == "index" else ["sub-00"])
     assert end_of(cluster, job).startswith("CANCELLED")
     assert ended_since(cluster, second, "State") == [["COMPLETED"]]
 

@@ -282,7 +282,8 @@ class Head:
             forget_runs_of_another(places)
             last = last_facts(places)  # if it was on a cluster and did not succeed, it may have left jobs
             if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
-                wanted = {} if command.forced else plan.works()
+                # who analyses whom is known by the index as it is, which may be about to be made again
+                wanted = {} if command.forced or command.reindexes else plan.works()
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
             if not plan.taken_over:  # jobs that were taken over still need it
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))

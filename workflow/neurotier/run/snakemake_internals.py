@@ -40,8 +40,8 @@ class Command(NamedTuple):
         Requested rules and files, as returned by :func:`translated`.
     until
         Rules after which it stops (``--until``).
-    forced
-        Whether everyone is analysed, done or not.
+    forced, reindexes
+        Whether everyone is analysed, done or not; whether the dataset is indexed again.
     keep_going
         Whether jobs that do not depend on a failed one are still run.
     cancel
@@ -53,6 +53,7 @@ class Command(NamedTuple):
     targets: frozenset[str]
     until: frozenset[str]
     forced: bool
+    reindexes: bool
     keep_going: bool
     cancel: str
 
@@ -196,6 +197,7 @@ def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
         targets=own(asked.targets),
         until=own(asked.until),
         forced=asked.forceall or "analyze_participants" in own(asked.forcerun),
+        reindexes=not own(asked.forcerun).isdisjoint(("clone_dataset", "index_dataset")),
         keep_going=executor is not None and workflow.execution_settings.keep_going,
         cancel=getattr(workflow.executor_settings, "cancel_cmd", None) or "",
     )
