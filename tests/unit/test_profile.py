@@ -37,6 +37,7 @@ def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000
 
 FACTS: dict[str, Any] = {
     "settings": settings_at().to_json(),
+    "started_s": 90.0,
     "cores": 2,
     "parallelism": 2,
     "limits": {},
@@ -139,6 +140,20 @@ def test_a_clock_that_is_set_spoils_the_times_of_a_run(places: Places, set_by_s:
     places.readings("r1").write_text(f"100 50 0 0 0 0\n{110 + set_by_s} {50 + set_by_s} 0 0 0 0\n")
     (run,) = run_rows(places, profile_rows(record("sub-1", 100.0)), [], 1)
     assert run["valid"].startswith(valid)
+
+
+APART = "the machine's clock was set during the run, or clocks of nodes differ"
+
+
+@pytest.mark.parametrize(
+    ("off_s", "valid"),
+    [(0, "valid"), *((off_s, f"invalid: {APART}") for off_s in (-3600, 3600))],
+)
+def test_a_node_whose_clock_is_off_spoils_the_times_of_a_run(places: Places, off_s: float, valid: str) -> None:
+    """Its participants seem to have begun before the head, or to have ended after it."""
+    note(places, "r1", elsewhere=True, ended_s=110)
+    (run,) = run_rows(places, rows_of([record("sub-1", 100.0), record("sub-2", 100.0 + off_s)]), [], 2)
+    assert run["valid"] == valid
 
 
 def test_a_run_in_which_everyone_failed_has_a_row(places: Places) -> None:

@@ -24,7 +24,7 @@ from neurotier.core.tables import Row, Rows, write_table, writing_table
 from neurotier.meter.measure import STOPPED
 from neurotier.meter.traffic import FILE_SIZES
 from neurotier.meter.usage import ACCOUNT
-from neurotier.run.cluster_jobs import all_job_rows, note_jobs, read_jobs
+from neurotier.run.cluster_jobs import CLOCKS_S, all_job_rows, note_jobs, read_jobs
 from neurotier.run.compared import INVALID, VALID, some_only, valid_unless
 from neurotier.run.disturbance import DISTURBED, clock_was_set, note_reading, others, read_readings
 from neurotier.run.jobs import add_facts, note_swapping, read_failures, run_facts
@@ -183,7 +183,10 @@ def run_row(
     readings = read_readings(places.readings(run))
     taken = others(facts, rows, span, readings)
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
-    facts |= {"paused": STOPPED in {row["account_reason"] for row in rows}, "clock_set": clock_was_set(readings)}
+    # on a cluster, nobody begins before the head has, nor ends after it
+    whole = facts["started_s"] - CLOCKS_S, facts.get("ended_s", time.time()) + CLOCKS_S
+    is_set = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)
+    facts |= {"paused": STOPPED in {row["account_reason"] for row in rows}, "clock_set": is_set}
     needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
@@ -275,7 +278,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
         some_only(done, everyone): done + failed + not_run < everyone,
         "participants were suspended and resumed during the run": facts.get("paused"),
-        "the machine's clock was set during the run": facts.get("clock_set"),
+        "the machine's clock was set during the run, or clocks of nodes differ": facts.get("clock_set"),
         "the machine swapped": facts.get("swap_out_bytes", 0) > 0,
         f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time": taken
         and taken > facts["settings"]["validity"]["others_cpu_share"],
