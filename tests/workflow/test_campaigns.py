@@ -172,7 +172,8 @@ def test_a_tier_that_is_on_another_file_system_than_before_is_not_measured(
         ended = project.fails(*given(2))
     ended.says(
         f"disk, 1 at once, cache warm, bet: {disk} is on {disk} (tmpfs), "
-        f"in earlier runs on {disk.parent} (tmpfs); mount it again, or choose another results folder",
+        f"in earlier runs on {disk.parent} (tmpfs); "
+        "mount it again, go on on a node that has it, or choose another results folder",
         "3 runs compared, 0 left out",
     )
     project.succeeds(*given(2)).says("4 runs compared, 0 left out")

@@ -438,7 +438,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         for path, before in campaign.condition_of(earlier).get("mounts", {}).items():
             # its disk is not mounted, and the folder below it is on another
             if mounts.get(path, before) != before and earlier not in campaign.to_do:
-                fix = "mount it again, or choose another results folder"
+                fix = "mount it again, go on on a node that has it, or choose another results folder"
                 raise RunError(f"{path} is on {mounts[path]}, in earlier runs on {before}", condition, fix)
     cache = make_cache_ready(condition.cache, inner, places)
     snakemake([places.shortened().profile / "profile.tsv", *arguments], log)
