@@ -49,7 +49,6 @@ from neurotier.core.settings import Say, Settings
 from neurotier.core.tiers import absolute, tier_named
 from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
-from neurotier.run import slurm
 from neurotier.run.participants import selected_in
 
 ADVICE = {
@@ -191,7 +190,9 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
                 continue
         if job := last.get(name):
             reason += f" (cluster job {job['job']}: {job['state'] or 'state unknown'}; its own log: {log})"
-            log = slurm.keep_log(job["job"], places.logs) or log
+            for found in (places.logs / "slurm").rglob(f"*/{job['job']}.log"):  # the plugin puts it at some depth
+                log = places.logs / "slurm" / found.name  # where reports link it
+                write_text(log, found.read_text(errors="replace"))
         keep_failure(places, name, "analyze_participant", reason, exit_code, log)
 
 

@@ -9,11 +9,9 @@ import subprocess
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from neurotier.core.errors import BusyError, one_line
-from neurotier.core.files import write_text
 from neurotier.core.quantities import seconds
 
 NOT_SET_UP = "Could not establish a configuration source"
@@ -137,13 +135,3 @@ def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S
             break
         time.sleep(LOOK_S)
     return still
-
-
-def keep_log(job: str, logs: Path) -> Path | None:
-    """Copy a Slurm job's log from its run's folder, where the plugin puts it at some depth, to where reports link
-    it."""
-    for found in (logs / "slurm").rglob(f"*/{job}.log"):
-        kept = logs / "slurm" / found.name
-        write_text(kept, found.read_text(errors="replace"))
-        return kept
-    return None
