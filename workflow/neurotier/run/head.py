@@ -58,7 +58,6 @@ from neurotier.run.healing import (
     PAGE_OF,
     Whole,
     damage_lines,
-    damaged_index,
     find_damage,
     note_outputs,
     remove_from_records,
@@ -266,7 +265,7 @@ class Head:
         """Before Snakemake looks, remove damaged files so that it makes them again; returns whose results are whole.
 
         The folder is locked for this run first. A command that changes nothing only says what would be made again. If
-        all results are about to be replaced, nobody's are looked at: only whether the index is of whom to analyse.
+        all results are about to be replaced, nobody's are looked at.
 
         Raises
         ------
@@ -291,11 +290,7 @@ class Head:
                     with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
                         remove_leftovers(places.work, places.identity)
                 remove_partials(places.results)
-        damages = (
-            [*damaged_index(places, plan.selection)]
-            if is_replaced
-            else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
-        )
+        damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
         if changes:
             with suppress(*DAMAGED):  # it is tried again below, without what is removed here
                 close_killed(places)
