@@ -270,7 +270,7 @@ def numactl() -> None:
 def spark() -> None:
     """Real Spark: PySpark, and Java for it."""
     need_package("pyspark")
-    need("java", "Java (Debian: openjdk-17-jre-headless)")
+    need("java", "Java (Debian: default-jre-headless)")
     os.environ["JAVA_TOOL_OPTIONS"] = ENVIRONMENT["JAVA_TOOL_OPTIONS"] = QUICK_JAVA
 
 

@@ -24,7 +24,7 @@ command -v tc >/dev/null || packages="$packages iproute2"
 [ -e /sbin/mkfs.btrfs ] || packages="$packages btrfs-progs"
 command -v chromium >/dev/null || packages="$packages chromium" # pages are looked at
 command -v pdftotext >/dev/null || packages="$packages poppler-utils"
-command -v java >/dev/null || packages="$packages openjdk-17-jre-headless"
+command -v java >/dev/null || packages="$packages default-jre-headless" # 17 in Debian 12, 21 in 13
 for name in slurm-wlm munge slurmdbd mariadb-server; do
     dpkg-query -W -f '${Status}' $name 2>/dev/null | grep -q 'ok installed' || packages="$packages $name"
 done
