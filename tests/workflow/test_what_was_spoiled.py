@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import Project, git
+from support import Project, git, private_folder, remove_tree
 
 
 def test_what_was_spoiled_is_made_again_and_contents_stay(project: Project, demo_source: Path) -> None:
@@ -151,3 +151,17 @@ def test_a_participant_is_missed_without_the_records_of_snakemake(project: Proje
     assert ended.analysed == [lost.stem]
     assert project.records() == [lost, kept]
     assert kept.stat().st_mtime_ns == written_ns
+
+
+def test_a_demonstration_that_its_tier_has_lost_is_made_again_for_who_is_missing(project: Project) -> None:
+    """Who has not typed its path cannot correct it."""
+    given = [
+        "participants",
+        *project.configure(dataset={"source": "demo", "sites": ["SiteB"]}, tool="noop", demo={"voxel_size_mm": 4}),
+    ]
+    project.succeeds(*given)
+    remove_tree(private_folder(project.folder))
+    project.succeeds(*given).says("Nothing to be done")
+    lost, _ = project.records()
+    lost.unlink()
+    assert project.succeeds(*given).analysed == [f"SiteB/{lost.stem}"]

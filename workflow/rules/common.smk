@@ -73,6 +73,16 @@ def after_index(answer):
     return files
 
 
+# The demonstration, made again with its clone if their tier has lost it (a tmpfs after a reboot) and somebody is missing.
+def demo_facts(wildcards):
+    if settings.dataset.source != "demo":
+        return []
+    facts = places.demo_facts(settings.demo)
+    if not facts.exists() and not places.complete.exists():
+        internals.make_anew(workflow, places.dataset_facts)
+    return facts
+
+
 # The files that say that the derivatives of each site are described; those of an app are then made, too.
 def descriptions():
     sites = plan.sites()

@@ -21,11 +21,7 @@ if settings.dataset.source == "demo":
 
 rule clone_dataset:
     input:
-        demo=(
-            places.demo_facts(settings.demo)
-            if settings.dataset.source == "demo"
-            else []
-        ),
+        demo=demo_facts,
     output:
         dataset=places.dataset_facts,
     log:
