@@ -112,8 +112,8 @@ def job_of(point: Point, way: Access, in_memory: bool) -> FioJob:
 
     As in the published script, buffers are refilled for every write and random requests may hit a block twice. But
     through the page cache each block is moved once, as what was there already would count each time: a file that is
-    read is evicted before fio begins it again, and a write, which is measured until it is on the device, ends with its
-    file. In memory, nothing is behind the page cache.
+    read is evicted before fio begins it again, but for mapped ones, and a write is measured until it is on the device.
+    These end with their file. In memory, nothing is behind the page cache.
     """
     flushed = not way.direct and point.pattern not in ("read", "randread")
     again = in_memory or way.direct
@@ -126,7 +126,7 @@ def job_of(point: Point, way: Access, in_memory: bool) -> FioJob:
         queue_depth=point.queue_depth,
         way=way,
         runtime_s=point.seconds,
-        repeat=again or not flushed,
+        repeat=again or not (flushed or way.engine == "mmap"),
         end_fsync=flushed,
         files=point.set_name,
         options={"refill_buffers": "1", "norandommap": str(int(again)), "randrepeat": "0"},
