@@ -241,7 +241,8 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": os.uname().release}
         # in each job of a cluster, a tier may be at another path, by variables, and on a device of another name
         device = node_class or f"{facts['host']} {tier.mount().source}"
-        where = short_hash(f"{device} {tier.kind} {facts['fs_type']} {declared.path}")
+        # the date is that of the last change by which figures of before are not like those of now
+        where = short_hash(f"2026-11-30 {device} {tier.kind} {facts['fs_type']} {declared.path}")
         for set_name, points in sets.items():
             kept = places.workload(target) / "points" / name
             files = {point: kept / f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
