@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from configured import settings_at
+from configured import settings_at, tier
 from neurotier.advice.calibration import read_observed
 from neurotier.advice.placements import candidates
 from neurotier.advice.promise import KNOWN_BY, advised
@@ -20,6 +20,7 @@ from neurotier.core.tables import columns, read_table, write_table
 from neurotier.pages import advice as page
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import prediction
+from neurotier.run.node_check import check_node
 from report_data import ROWS, RUN, make_results
 from told import told
 
@@ -151,9 +152,10 @@ def test_a_promise_is_that_of_the_same_run_as_found_first() -> None:
 
 
 def settings_with(folder: Path, **sections: Any) -> Settings:
-    """Two tiers that can be had, one that cannot."""
+    """Two tiers that can be had, one that cannot, and two that are not for intermediate files of this machine."""
     tiers = {"tmpfs": {"path": "/dev/shm", "kind": "tmpfs"}, "gone": {"path": f"{folder}/gone", "kind": "block"}}
-    return settings_at(folder, tiers=tiers, tool={"name": "noop"}, **sections)
+    others = {"node": {**tiers["tmpfs"], "node": True}, "archive": tier(folder, kind="block", read_only=True)}
+    return settings_at(folder, tiers=tiers | others, tool={"name": "noop"}, **sections)
 
 
 def test_placements_that_are_judged(tmp_path: Path) -> None:
@@ -161,6 +163,9 @@ def test_placements_that_are_judged(tmp_path: Path) -> None:
     found = candidates(settings, [])
     assert found == {"disk": settings.placement, "tmpfs": settings.placement | {"work": "tmpfs"}}
     assert settings.placement["work"] == "disk"
+    checked = tmp_path / "checked.tsv"
+    write_table(checked, "check", check_node(settings, Places.from_settings(settings), "thin", None))
+    assert list(candidates(settings, [checked])) == ["disk", "tmpfs", "node"], "as that node has them"
     campaign = {"placements": {"fast": {"work": "tmpfs", "dataset": "tmpfs"}}}
     only = candidates(settings_with(tmp_path, campaign=campaign), [])
     assert only == {"fast": settings.placement | {"work": "tmpfs", "dataset": "tmpfs"}}

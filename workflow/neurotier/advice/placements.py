@@ -121,7 +121,7 @@ def candidates(settings: Settings, checks: Sequence[Path]) -> dict[str, Placemen
         }
     if checks:
         rows = [row for table in checks if table.exists() for row in read_table(table, "check")]
-        there = {row["tier"] for row in rows if not row["problem"]}
+        there = {row["tier"] for row in rows if row["writable"] and not row["problem"]}
     else:
         there = {name for name in settings.tiers if exists(settings, name)}
     others = [name for name in settings.tiers if name in there]
