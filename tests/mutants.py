@@ -137,6 +137,18 @@ KNOWN: dict[str, str] = {
     'core/files.py: lock, tries = folder.with_name(f".{folder.name}.lock"), 0: 0 -> (1)': "said 0.05 s sooner",
     'advice/table.py: "work": max(largest(work, situation.present(at_once)), *copies, 0),: 0 -> (1)': "each needs more",
     "meter/records.py: self.branch(rest.parent).merge(self.pending.pop(group), 0): 0 -> (1)": "a nanosecond",
+    "model/loaded.py: return np.asarray(moved_bytes / np.maximum(end_s - start_s, 1e-9)): 1e-9 -> (2e-09)": ANY,
+    "model/fluid.py: return 0 < self.dirty_bytes >= self.cache.throttling_bytes * (1 - RELATIVE): 0 -> (1)": "a byte",
+    "core/files.py: time.sleep(0.05 if tries < 100 else 1): 0.05 -> (0.1)": "a longer pause",
+    "core/files.py: time.sleep(0.05 if tries < 100 else 1): 1 -> (2)": "a longer pause",
+    "core/foreign.py: time.sleep(0.05): 0.05 -> (0.1)": "a longer pause",
+    "model/fluid.py: if oldest[1] < 1:: oldest[1] < 1 -> (oldest[1] <= 1)": NEVER,
+    "model/fluid.py: return self.too_much or now_s - self.chunks[0][0] >= self.cache.expiry_s * (1 - RELATIVE): now_s "
+    "- self.chunks[0][0] >= self.cache.expiry_s * (1 - RELATIVE) -> "
+    "(now_s - self.chunks[0][0] > self.cache.expiry_s * (1 - RELATIVE))": NEVER,
+    "model/fluid.py: self.begin(len(tasks) + len(jobs) + number, self.fetch(number, arrival)): len(tasks) + len(jobs) "
+    "-> (len(tasks) - len(jobs))": "an order of equals",
+    "model/prediction.py: DRAWS = 21: 21 -> (42)": ANY,
 }
 """Mutants, as they are printed, that no test can notice, and why."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import basis, calibrated
+from neurotier.advice.basis import basis, calibrated, others_meanwhile
 from neurotier.advice.calibration import BETWEEN, ObservedJob, observe, quantities, read_observed
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
@@ -79,7 +79,7 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     made = flow("disk", "growth", written=(9, 3), files={"made_files": 12})
     rows = phase_of("stage_in", 1.0, 2.0, *copied, flow("disk", "device", (99, None), (99, None)))
     record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made))
-    found = observe(record, 5)
+    found = observe(record, 5, 1)
     names = "cpu_s wait_s read_bytes read_files written_bytes written_files made_files"
     assert {phase: told(values, names) for phase, values in found.phases.items()} == {
         "stage_in": "0.5 0 5 2 7 1 0",
@@ -92,8 +92,10 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
 
 def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_is_nothing() -> None:
     known, cached = phase_of("compute", 0.0, 1.0), flow("disk", "page_cache", read=(7, None))
-    unknown = quantities(known | {"input_bytes": None, "account_other_s": None})
-    assert [quantities(known | {"traffic": flows})["read_bytes"] for flows in ([cached], [])] == [7, 5]
+    unknown = quantities(known | {"input_bytes": None, "account_other_s": None}, 1)
+    uncounted = flow("disk", "growth", files={"made_files": None})
+    found = [quantities(known | {"traffic": flows}, 1) for flows in ([cached], [uncounted])]
+    assert [told(each, "read_bytes made_files") for each in found] == ["7 0", "5 0"]
     assert told(unknown, "read_bytes wait_s") == "0 0.125", (
         "where no wait for storage is accounted, it is not explained"
     )
@@ -167,13 +169,13 @@ def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> No
     """Of 6 s, 1 s was waiting for a slot and 4 s were phases, which waited 0.5 s for a core in 1 s of CPU time."""
     phases = [phase_of(name, start, start + 2.0) | {"run_queue_s": 0.25} for name, start in (("a", 0.0), ("b", 4.0))]
     got = {"cpu_s": 0.5, "wall_s": 2.0, "run_queue_s": 0.25, "fetched_files": 3}
-    found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), 5)
+    found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), 5, 1)
     assert told(found, "start_s end_s queue_s max_rss_bytes work_tier") == "0 6 0.5 9 disk"
     assert found.got == got
     assert found.phases[BETWEEN]["cpu_s"] == pytest.approx(1.0 / 1.5)
-    waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), 5)
+    waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), 5, 1)
     assert (waiting.phases[BETWEEN]["cpu_s"], waiting.got, waiting.work_tier) == (0, None, "")
-    unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), 5)
+    unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), 5, 1)
     assert told(unknown, "queue_s queueing") == "- 1"
     assert replace(found, phases={}).queueing == 1
 
@@ -230,6 +232,11 @@ def test_what_was_disturbed_or_is_not_known_is_said(tmp_path: Path, changes: dic
     campaign = replace(settings, campaign=replace(settings.campaign, placements={"here": {}}))
     lines = basis(Situation(campaign, places), given, [])
     assert "fetched" not in "".join(lines), "that is done before it"
+
+
+def test_what_others_had_in_place_of_a_job_of_two_threads_is_said_in_processes() -> None:
+    given = inputs(others_cpu_share=0.0, processors=Processors(2, 2, others=0.2))
+    assert "had 0.4 busy processes" in others_meanwhile(given, 0.1, threads=2)[0]
 
 
 def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from neurotier.advice import situation as advice_situation
 from neurotier.advice.calibration import ObservedJob, analysis
 from neurotier.advice.placements import AdvicePlan, free_gib
 from neurotier.advice.predict import Fetching, Participant
-from neurotier.advice.rehearsal import loading_s, run_job
+from neurotier.advice.rehearsal import loading_s, measure_cold_start, run_job
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.table import advice_row, advice_rows, at_parallelism, room_of
@@ -33,7 +33,7 @@ from neurotier.model.machine import PageCache
 from neurotier.model.this_machine import Probed
 from neurotier.run.jobs import clone_on, load_settings
 from neurotier.run.plan import Plan
-from pool_jobs import prepared_results
+from pool_jobs import sleeping
 from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
 from support import committed, git
@@ -227,7 +227,7 @@ def test_those_of_the_calibration_are_analysed_once_more_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They take some seconds, long after the epoch. Where the page cache is as it is found, nothing is dropped."""
-    results, log, names = prepared_results(tmp_path, ["1", "2"]), tmp_path / "log", ["sub-1", "sub-2"]
+    results, log, names = sleeping(tmp_path, 0.2, "1", "2"), tmp_path / "log", ["sub-1", "sub-2"]
     settings = load_settings(results)
     validity = replace(settings.validity, others_cpu_share=1.0)  # tried once
     found = Situation(replace(settings, validity=validity), Places.from_settings(settings))
@@ -235,9 +235,19 @@ def test_those_of_the_calibration_are_analysed_once_more_together(
         kernel.setattr(rehearsal, "delays_accounted", lambda: True)
         kernel.setattr(rehearsal, "record_of", lambda _: SimpleNamespace(block_io_ns=250_000_000))
         assert run_job(found.places, names, log) == 0.25
+    monkeypatch.setattr(rehearsal, "usable_cores", lambda: 0.4)  # of a quota
     known = found.rehearse(names, log)
-    assert [record["participant"] for record in known["shared"]["records"]] == names
+    records = known["shared"]["records"]
+    assert [record["participant"] for record in records] == names
+    first, second = sorted((record["phases"][0]["start_s"], record["phases"][-1]["end_s"]) for record in records)
+    assert first[1] <= second[0], "one after the other"
     assert (known["load_s"], known["why"]) == ({}, "")
+    for is_dropped, phases in ((False, set()), (True, {"start_up", "compute"})):
+        monkeypatch.setattr(rehearsal, "drop", lambda is_dropped=is_dropped: is_dropped)
+        loaded = measure_cold_start(found.settings, found.places, "sub-1", found.participants["sub-1"], [], log)
+        assert set(loaded) == phases, "only an empty page cache tells"
+    vars(found)["observed"] = [job("sub-1", end_s=1e6)]
+    assert found.rehearse(names, log)["shared"] is None, "it would take too long"
 
 
 def test_programs_are_waited_for_with_storage_or_off_a_core() -> None:
@@ -306,7 +316,7 @@ def test_too_few_participants_are_not_taken_for_too_little_memory(tmp_path: Path
     limits = [advice_row(found, given, HERE, "warm", 8, {"mem_mb": room * need_mb})["limit"] for room in (99, 2)]
     assert [AT_ONCE in limit for limit in limits] == [False, True]
     rows = advice_rows(found, given, [1, 8], {})
-    assert [(row["work_tier"], row["parallelism"]) for row in rows] == [("disk", 1), ("disk", 8)], "what was probed"
+    assert [told(row, "work_tier in_use parallelism") for row in rows] == ["disk True 1", "disk True 8"], "as probed"
 
 
 def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:

@@ -190,6 +190,8 @@ def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() ->
     assert (first.slots, first.counts_for) == ({"stage_in": 1, "compute": 1, "stage_out": 1}, 1)
     assert list(second.tasks) == [2, 3]
     assert amounts(shared(1).tasks[0], "compute") == [1.0]
+    (untold,) = workload_of(people[:2], costs("compute"), STORAGE, Fetching(), 1, [[[0], [1]]], known).jobs or ()
+    assert untold.launch[0].amount == 0, "of whom no record tells how long the start took"
     assert [(one.slots, one.counts_for) for one in shared(2).jobs or ()] == [({}, 0)] * 2
 
 

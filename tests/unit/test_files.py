@@ -16,10 +16,14 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
+from neurotier.core import files
 from neurotier.core.files import (
+    append_line,
     exclusive,
     made_whole,
     once_per_version,
+    open_lock,
+    remove_tree,
     suppress_unsupported,
     write_bytes,
     write_secret,
@@ -47,9 +51,10 @@ def test_an_error_that_names_no_file_names_what_was_made(tmp_path: Path) -> None
 
 
 def test_a_secret_is_this_user_s_alone_and_all_else_everybody_s_to_read(tmp_path: Path) -> None:
-    for write, mode in ((write_text, 0o644), (write_secret, 0o600)):
+    for write, mode in ((write_text, 0o644), (append_line, 0o644), (write_secret, 0o600)):
         write(tmp_path / "a", "x")
         assert (tmp_path / "a").stat().st_mode & 0o7777 == mode
+        (tmp_path / "a").unlink()
 
 
 def test_a_file_for_which_there_is_no_room_is_named(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
@@ -58,6 +63,14 @@ def test_a_file_for_which_there_is_no_room_is_named(tmp_path: Path, mount_tmpfs:
     with pytest.raises(OSError, match=f"No space left on device: '{file}'$"):
         write_bytes(file, bytes(100_000))
     assert list(file.parent.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_removed_is_named_with_the_reason(
+    tmp_path: Path, mount_tmpfs: Callable[..., Path]
+) -> None:
+    mount_tmpfs(tmp_path / "left/mounted", "size=64k")
+    with pytest.raises(OSError, match=f"busy: '{tmp_path}/left'$"):
+        remove_tree(tmp_path / "left")
 
 
 def test_whom_a_start_waits_for_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +133,16 @@ def test_what_would_block_or_mislead_a_log_s_writer_gives_way_to_a_file(tmp_path
         assert (stat.S_ISREG(log.lstat().st_mode), log.read_text()) == (True, "begun")
         log.unlink()
     assert not (tmp_path / "elsewhere").exists()
+    log.mkdir()
+    os.close(open_lock(log))
+    assert log.is_file(), "nor a lock's"
+
+
+def test_what_names_a_new_file_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed = set[Path]()
+    monkeypatch.setattr(files, "flush_folder", flushed.add)
+    write_text(tmp_path / "a/b/c", "x")
+    assert flushed == {tmp_path, tmp_path / "a", tmp_path / "a/b"}
 
 
 def test_a_disk_that_fails_is_no_file_system_that_cannot_flush() -> None:

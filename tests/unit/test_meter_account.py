@@ -9,11 +9,12 @@ import os
 import threading
 from collections.abc import Mapping
 from resource import struct_rusage
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from neurotier.meter import lap, own
-from neurotier.meter.activity import TICK_S, Activity, Books
+from neurotier.meter.activity import Activity, Books
 from neurotier.meter.records import FIELDS, RECORD, Branch, Branches
 from neurotier.meter.sampling import Sampler
 from neurotier.meter.tree import TICKS_PER_S, stat_fields
@@ -63,6 +64,13 @@ def account(branch: Branch | None = None, samples: Sampler | None = None, late_s
     parts = [getattr(found, name) for name in (*ACCOUNT, "residual_s")]
     assert found.account is None or sum(part or 0.0 for part in parts) == pytest.approx(found.wall_s)
     return told(found, " ".join(["account", *ACCOUNT, "residual_s"]))
+
+
+def test_a_stall_is_what_was_added_where_it_is_known_of_both_ends() -> None:
+    found, pressure = usage(), SimpleNamespace(source="machine", before={"cpu": 1.0})
+    pressure.read = lambda: {"cpu": 1.5, "io": 9.0}
+    found.take_pressure(cast(Any, pressure))
+    assert told(found, "pressure_cpu_s pressure_io_s pressure_source") == "0.5 - machine"
 
 
 APART: dict[str, Any] = {"least_s": 4.0, "most_s": 6.0, "seen_s": 5.0, "turned_squared": 1.0}
@@ -378,11 +386,11 @@ def test_who_is_awake_at_two_looks_without_an_entry_was_awake_all_the_time_and_i
     looks, bounds = [(0.5, 0.5, True)] * 3, f"misbooked {BOUNDS}"
     assert told(activity(*looks), BOUNDS) == "2.5 3"
     found = activity(*looks, (2.8, 0.5, False))
-    # two of the 2.3 s were claimed; it was awake before: a tick may not be booked
-    assert told(found, bounds) == f"False 2.8 {3.3 + TICK_S:g}"
+    # two of the 2.3 s were claimed; it was awake before: a tick, of which there are 100/s, may not be booked
+    assert told(found, bounds) == "False 2.8 3.31"
     # two ticks more than there was time for are believed
-    assert told(activity((1 + 1.9 * TICK_S, 0.25, False)), bounds) == "False 1 1"
-    assert told(activity((1 + 2.1 * TICK_S, 0.25, False)), bounds) == "True 0.25 1"
+    assert told(activity((1.019, 0.25, False)), bounds) == "False 1 1"
+    assert told(activity((1.021, 0.25, False)), bounds) == "True 0.25 1"
     assert told(activity((0.5, 0.5, False), (9.0, 0.75, False)), bounds) == "True 0.75 1.5", "its time on cores is sure"
     assert told(activity((0.4, 0.4, False), (0.2, 0.2, False)), bounds) == "False 0.6 0.6", "another of its number"
     unbooked = activity(*[(0.2, 0.2, False)] * 2, waits_booked=False)

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.journal import entries
 from neurotier.run.needs import Granted, Needs
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
-from pool_jobs import RUN, done_in, image, job, prepared_results, said_by, sleepers, sleeping, write_index
+from pool_jobs import RUN, done_in, image, job, prepared_results, rehearsal_of, said_by, sleepers, sleeping, write_index
 from support import PATIENCE_S, committed, git, plain_dataset, private_folder, quiet, t1w, wait_for, while_running
 
 
@@ -48,7 +49,9 @@ def begin_elsewhere(places: Places) -> None:
 
 def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     """What Slurm starts late, for a run that is over, others do by now."""
-    results = prepared_results(tmp_path, ["00"])
+    (tmp_path / "own.yaml").write_text(rehearsal_of(threads=2))
+    tool = {"name": "rehearsal", "rehearsal": {"profile": str(tmp_path / "own.yaml")}}
+    results = prepared_results(tmp_path, ["00"], tool=tool)
     places = places_of(results)
     begin_elsewhere(places)
     places.latest_run.write_text("another-run\n")
@@ -59,10 +62,12 @@ def test_a_job_that_comes_after_its_run_does_nothing(tmp_path: Path) -> None:
     assert done_in(results) == ["sub-00"]
     begin, end = entries(places, RUN, "job")
     assert ("exit_code" in begin, end["exit_code"], end["asked_memory_bytes"]) == (False, 0, 7 << 20)
-    assert begin["cpus"] == len(os.sched_getaffinity(0))
+    assert (begin["slots"], begin["needed_cpus"], begin["cpus"]) == (1, 2, len(os.sched_getaffinity(0)))
     assert end["elapsed_s"] == pytest.approx(end["ended_s"] - begin["started_s"])
-    made = record(results, "sub-00")
-    said_by(job(results))
+    made = record(results, "sub-00") | {"tool_version": "2"}
+    write_json(places.record("sub-00"), made)
+    write_json(results / "index/tool.json", {"name": "rehearsal", "version": "2"})  # which is not here any more
+    assert said_by(job(results)) == ""
     assert record(results, "sub-00") == made, "who is done is not done again"
     assert entries(places, RUN, "job")[-1]["asked_memory_bytes"] is None
 
@@ -114,6 +119,8 @@ def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -
     write_json(results / "state/runs/forced.json", {"forced": True})
     said_by(job(results, NEUROTIER_RUN="forced"))
     assert done_in(results) == []
+    write_json(results / "index/tool.json", {"name": "noop", "version": "2"})
+    assert "its version is 1 on " in said_by(job(results, NEUROTIER_RUN="forced"))
 
 
 def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobody_has_looked(tmp_path: Path) -> None:
@@ -129,13 +136,16 @@ def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobo
 
 def test_what_killed_jobs_have_left_in_memory_is_removed(tmp_path: Path, memory_folder: Path) -> None:
     """Whatever results they were for, and though this run has its intermediates elsewhere."""
-    results = prepared_results(tmp_path, ["01"], tiers={"memory": tier(memory_folder)})
-    left = private_folder(memory_folder) / "work/others/sub-09"
-    left.mkdir(parents=True)
-    private_folder(memory_folder).chmod(0o700)
-    write_json(left / "owner.json", {"host": socket.gethostname(), "locked": True})
-    said_by(job(results))
-    assert not left.exists()
+    (tmp_path / "slow").mkdir()
+    tiers = {"memory": tier(memory_folder), "slow": tier(tmp_path / "slow", kind="block")}
+    results = prepared_results(tmp_path, ["01"], tiers=tiers)
+    left, unused = (private_folder(path) / "work/others/sub-09" for path in (memory_folder, tmp_path / "slow"))
+    for folder in (left, unused):
+        folder.mkdir(parents=True)
+        folder.parents[2].chmod(0o700)
+        write_json(folder / "owner.json", {"host": socket.gethostname(), "locked": True})
+    assert "Analysing 1 of 1 participant: sub-01\n" in said_by(job(results))
+    assert (left.exists(), unused.exists()) == (False, True), "another tier is not looked at if it is not used"
 
 
 def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp_path: Path) -> None:
@@ -272,6 +282,15 @@ def test_a_child_that_was_killed_is_told_with_the_log_that_it_wrote(pool: Pool) 
     for stage, log in logs.items():
         assert pool.note_killed("sub-01", stage, signal.SIGKILL) == 137
         assert read_json(pool.places.failure("sub-01"))["log"] == str(log)
+
+
+def test_what_two_versions_of_a_tool_make_is_made_by_two_activities(pool: Pool) -> None:
+    pool.settings, made = replace(pool.settings, results_dataset=True), set[str]()
+    for version in ("1", "2"):
+        pool.wanted = pool.wanted._replace(tool={"version": version})
+        pool.prepare_analysis([])
+        made.add(pool.activity)
+    assert len(made) == 2
 
 
 def test_time_left_is_told_by_those_who_ended_since_the_start(pool: Pool) -> None:

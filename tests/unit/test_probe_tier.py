@@ -270,7 +270,10 @@ def test_findings_say_who_is_fastest_and_who_stops() -> None:
 def test_the_model_is_given_what_the_table_says() -> None:
     rows = probed("disk", "block", 500 * MB, 2000 * MB)
     buffered = (row | {"file_bytes": 2 * MIB} if row["pattern"] == "buffered_write" else row for row in rows)
-    found = figures_of([*buffered])
+    make = next(row for row in rows if row["pattern"] == "make")
+    make["latency_mean_s"] = 0.25
+    found = figures_of([*buffered, make | {"streams": 4, "latency_mean_s": 0.75}])
+    assert found.make_s == 0.25, "of one stream"
     assert (found.read_bytes_per_s[8], found.buffered_bytes[4]) == (2000 * MB, 8 * MIB)
     assert (found.single_read_bytes_per_s, found.single_write_bytes_per_s) == (500 * MB, 300 * MB)
 

@@ -124,7 +124,7 @@ def test_between_the_least_and_the_most_by_ratios(where: float, expected: float)
 def test_this_node_has_what_the_kernel_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     found = processors_here(1, others=0.5)
     assert found.threads == len(psutil.Process().cpu_affinity() or ())
-    assert found.others == 0.5
+    assert (found.others, processors_here(2, others=0.5).others) == (0.5, 0.25), "counted in jobs"
     assert 0 < found.cores <= min(found.threads, psutil.cpu_count(logical=False) or found.threads)
     cache = page_cache_here(0.0)
     assert 0 < cache.available_bytes <= psutil.virtual_memory().total

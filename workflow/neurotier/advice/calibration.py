@@ -153,7 +153,7 @@ def analysis(settings: Record) -> Record:
     return {"name": tool["name"], "options": tool["options"], "image": tool["image"] and settings["in_containers"]}
 
 
-def observe(record: Record, size_bytes: int, threads: int = 1) -> ObservedJob:
+def observe(record: Record, size_bytes: int, threads: int) -> ObservedJob:
     """A job of ``threads`` threads, from its record."""
     rows = record["phases"]
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
@@ -176,7 +176,7 @@ def observe(record: Record, size_bytes: int, threads: int = 1) -> ObservedJob:
     return job
 
 
-def quantities(row: Record, threads: int = 1) -> dict[str, float]:
+def quantities(row: Record, threads: int) -> dict[str, float]:
     """The quantities of one phase of a job of ``threads`` threads, with processors counted in jobs.
 
     A job keeps its processors as long as any of its threads is on one, and at least as long as its CPU time takes on

@@ -98,8 +98,7 @@ def rehearse_shared(settings: Settings, known: Places, participants: Selected, l
     for _ in range(TRIES):
         with scratch_results(settings, known, participants, log) as places:
             before = read_processors(os.getpid())
-            slots = max(1, round(usable_cores()) // threads_of(settings))
-            run_job(places, list(participants), log, min(len(participants), slots))
+            run_job(places, list(participants), log)
             time.sleep(max(0.0, before.time_s + SHORTEST_S - time.time()))
             after = read_processors(os.getpid())
             records = [read_json(places.record(name)) for name in participants]
@@ -107,8 +106,8 @@ def rehearse_shared(settings: Settings, known: Places, participants: Selected, l
         known_share = share if isinstance(share, float) else None
         tries.append({"records": records, "others_cpu_share": known_share})
         if (known_share or 0.0) <= settings.validity.others_cpu_share:
-            break
-    return min(tries, key=lambda one: one["others_cpu_share"] or 0.0)
+            return tries[-1]
+    return min(tries, key=lambda one: one["others_cpu_share"])
 
 
 @contextmanager
@@ -134,8 +133,8 @@ def scratch_results(settings: Settings, known: Places, participants: Selected, l
         shutil.rmtree(places.results, ignore_errors=True)
 
 
-def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -> float:
-    """Run the job of some participants, ``at_once`` at a time, as Snakemake would.
+def run_job(places: Places, names: Sequence[str], log: Path) -> float:
+    """Run the job of some participants, as many at once as there are processors for, as Snakemake would.
 
     Returns
     -------
@@ -148,7 +147,9 @@ def run_job(places: Places, names: Sequence[str], log: Path, at_once: int = 1) -
         If it fails.
     """
     words = ["analyze-participants", "--only", *names, "--results", str(places.results), "--log", str(log)]
-    words += ["--threads", str(at_once * threads_of(load_settings(places.results)))]
+    threads = threads_of(load_settings(places.results))
+    at_once = min(len(names), max(1, round(usable_cores()) // threads))
+    words += ["--threads", str(at_once * threads)]
     job = start_process([sys.executable, "-m", "neurotier", *words], stdin=subprocess.DEVNULL)
     os.waitid(os.P_PID, job.pid, os.WEXITED | os.WNOWAIT)
     record = record_of(job.pid) if delays_accounted() else None

@@ -16,8 +16,10 @@ NOTHING = 0.005
 def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> str:
     """What takes most of the time of ``parallelism`` jobs with ``threads`` threads each.
 
-    >>> limit_text("processors", 2, 2), limit_text("processors", 25, 16, threads=4)
-    ('computing', 'computing, 25 jobs of 4 threads on 16 cores')
+    >>> limit_text("processors", 2, 2), limit_text("processors", 4, 2)
+    ('computing', 'computing, 4 jobs on 2 cores')
+    >>> limit_text("processors", 25, 16, threads=4)
+    'computing, 25 jobs of 4 threads on 16 cores'
     >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "the page cache write")]
     ['reading from disk', 'one stream on disk', 'starting jobs and fetching images', 'writing to the page cache']
     """
@@ -40,7 +42,7 @@ def interval(row: Row) -> str:
     '41 s (36 to 49)'
     """
     value = about(row["predicted_s"])
-    unit = value.rsplit(" ", 1)[1]
+    unit = value.split()[1]
     scale = {"h": 3600.0, "min": 60.0, "s": 1.0}[unit]
     digits = 1 if unit == "h" else 0 if unit == "min" or row["predicted_s"] >= 9.95 else 2
     low, high = (f"{row[end] / scale:,.{digits}f}" for end in ("low_s", "high_s"))
