@@ -282,14 +282,14 @@ N = 10_000
 
 
 PROBES = {
-    tier: Probed(*[tier_figures(kind, {1: 1e15}, {1: 1e15}, files={1: cost})] * 3)
+    tier: Probed(*[tier_figures(kind, {1: 1e15}, {1: 1e15}, files={1: cost, 2: FileCost(1.0, 1.0)})] * 3)
     for tier, kind, cost in (
         ("memory", "tmpfs", FileCost(2e-5, 0.0)),
         ("disk", "block", FileCost(5e-5, 1e-4)),
         ("net", "network", FileCost(3e-5, 1e-3)),
     )
 }
-"""Tiers whose bandwidth takes no time."""
+"""Tiers whose bandwidth takes no time, and on which a file takes very long when two make some."""
 
 
 def predicted(calibrated_on: str, work: str, cpu_s: float = 2.0, wait_s: float = 0.0) -> Prediction:

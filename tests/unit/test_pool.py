@@ -272,6 +272,7 @@ def test_a_job_is_told_to_have_failed_for_its_node_by_the_first_who_failed_so(po
     for name, code in (("sub-01", 65), ("sub-02", TierError.exit_code), ("sub-03", TierError.exit_code)):
         write_json(pool.places.failure(name), {"run": RUN, "exit_code": code, "reason": f"{name} says why"})
     whys = {0: None, 65: None, 73: "sub-02 says why", 71: "exit code 71"}
+    pool.places.latest_run.write_text("another-run\n")  # whoever waits for it must know its end
     for code in whys:
         pool.note_job(code)
     assert {one["exit_code"]: one["fault_of_node"] for one in entries(pool.places, RUN, "job")} == whys

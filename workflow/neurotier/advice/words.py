@@ -18,8 +18,8 @@ def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> st
 
     >>> limit_text("processors", 2, 2), limit_text("processors", 4, 2)
     ('computing', 'computing, 4 jobs on 2 cores')
-    >>> limit_text("processors", 25, 16, threads=4)
-    'computing, 25 jobs of 4 threads on 16 cores'
+    >>> limit_text("processors", 25, 16, threads=2)
+    'computing, 25 jobs of 2 threads on 16 cores'
     >>> [limit_text(limit, 2, 2) for limit in ("disk read", "one stream on disk", "launch", "the page cache write")]
     ['reading from disk', 'one stream on disk', 'starting jobs and fetching images', 'writing to the page cache']
     """

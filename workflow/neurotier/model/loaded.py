@@ -158,6 +158,6 @@ def pooled(runs: Iterable[Loaded] | DataFrame, weights: Sequence[float] | None =
     from pandas import DataFrame
 
     shown = DataFrame(runs)
-    logs, weight = np.log(shown.where(shown > 0)), np.array([weights or [1.0] * len(shown)]).T
+    logs, weight = np.log(shown.where(shown > 0)), np.array([weights or np.ones(len(shown))]).T
     means = np.exp((logs * weight).sum() / (logs.notna() * weight).sum())
     return means.where(~means.index.str.endswith("_only_s"), shown.sum())
