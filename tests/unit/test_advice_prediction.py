@@ -297,7 +297,7 @@ def predicted(calibrated_on: str, work: str, cpu_s: float = 2.0, wait_s: float =
     made = job_of(1, {"cpu_s": cpu_s, "wait_s": wait_s, "made_files": float(N)}, work_tier=calibrated_on)
     tiers = dict.fromkeys(ROLES, "memory") | {"work": work}
     given = inputs_of([made], participants=[Participant(1)], probes=PROBES)
-    return predict(given, Storage(tiers, {name: probe.usual for name, probe in PROBES.items()}), 1)
+    return predict(given, Storage(tiers, {name: probe.usual for name, probe in PROBES.items()}, 1.0), 1)
 
 
 @pytest.mark.parametrize(

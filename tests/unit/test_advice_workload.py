@@ -153,6 +153,8 @@ def test_computing_is_slower_by_the_participant_waits_for_its_files_and_programs
     known = costs("compute", cpu_s=(1, 0.02), wait_s=(0.5, 0.01), **bytes_and_files)
     cached = ["read 75 net cached", "read 25 net", "files 8 net", "write 300 net cached"]
     assert moved(2.0, known) == [*cached, f"wait {0.5 + 1 + 7 + 4}", f"compute {(1 + 2) * 2 + 8 * 0.125:g}"]
+    usual = moved(2.0, known, reread=Storage({}, {}, 1.0).reread)
+    assert usual[:2] == ["read 50 net cached", "read 50 net"], "half of it, as far as is known"
     disk = moved(1.0, known, tiers=TIERS | {"work": "disk"})
     assert disk == ["read 100 disk cached", "write 300 disk cached", "wait 8.5", f"compute {1 + 2 + 8 * 0.25:g}"]
 
@@ -164,7 +166,7 @@ def test_computing_is_slower_by_the_participant_waits_for_its_files_and_programs
         (3, 1, {"expiry_s": 3.0}, False),
         (3, 1, {"dirty_bytes": 299.0}, False),
         (3, 10, {}, False),
-        (0.5, 1, {"expiry_s": Storage({}, {}).expiry_s}, False),  # unless it is known how soon that is
+        (0.5, 1, {"expiry_s": Storage({}, {}, 1.0).expiry_s}, False),  # unless it is known how soon that is
     ],
 )
 def test_what_is_deleted_before_it_is_written_back_stays_in_the_page_cache(
@@ -252,7 +254,7 @@ def test_what_is_drawn_scatters_as_the_records_do() -> None:
         processors=Processors(2, 2, others=3.0),
         fetching=Fetching(at_once=1, more_at_once=2),
     )
-    storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": given.probes["disk"].usual})
+    storage = Storage(dict.fromkeys(TIERS, "disk"), {"disk": given.probes["disk"].usual}, 1.0)
     _, machine = machines_of(given.probes, 1, given.processors, given.page_cache)
 
     def draws(given: Inputs) -> tuple[list[tuple[Workload, Machine]], np.ndarray, float]:

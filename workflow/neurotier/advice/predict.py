@@ -66,10 +66,10 @@ class Storage:
         Role to name of the tier.
     figures
         Name of a tier to what was probed of it.
-    files
-        Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
     resident
         Share of the images that is in the page cache at the start.
+    files
+        Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
     expiry_s, dirty_bytes
         Age at which the kernel writes dirty pages back, s, and how many dirty bytes it allows a participant.
     load_s
@@ -81,8 +81,8 @@ class Storage:
 
     tiers: Mapping[str, str]
     figures: Mapping[str, TierFigures]
+    resident: float
     files: Mapping[str, FileCost] = field(default_factory=dict)
-    resident: float = 1.0
     expiry_s: float = 0.0
     dirty_bytes: float = math.inf
     load_s: Mapping[str, float] = field(default_factory=dict)
