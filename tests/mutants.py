@@ -153,6 +153,8 @@ KNOWN: dict[str, str] = {
     "seed in range(1, DRAWS)]: 1 -> (2)": "nineteen draws do as well as twenty",
     "model/fluid.py: if missing * net > 0 and abs(missing) > RELATIVE * level:: 0 -> (1)": "a byte",
     "model/fluid.py: began_s: float = 0.0: 0.0 -> (1)": SET,
+    "model/fluid.py: while self.ends and self.ends[0][0] <= reached:: self.ends[0][0] <= reached -> "
+    "(self.ends[0][0] < reached)": NEVER,
     "model/fluid.py: moved: float = 0.0: 0.0 -> (1)": "what is left to move is a difference",
     "advice/rehearsal.py: TRIES = 3: 3 -> (6)": ANY,
 }

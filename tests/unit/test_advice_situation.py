@@ -17,7 +17,7 @@ from neurotier.advice import situation as advice_situation
 from neurotier.advice.calibration import ObservedJob, analysis
 from neurotier.advice.placements import AdvicePlan, free_gib
 from neurotier.advice.predict import Fetching, Participant
-from neurotier.advice.rehearsal import loading_s, measure_cold_start, run_job
+from neurotier.advice.rehearsal import loading_s, run_job
 from neurotier.advice.room import free_on, room_for
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.advice.table import advice_row, advice_rows, at_parallelism, room_of
@@ -229,8 +229,11 @@ def test_those_of_the_calibration_are_analysed_once_more_together(
     """They take some seconds, long after the epoch. Where the page cache is as it is found, nothing is dropped."""
     results, log, names = sleeping(tmp_path, 0.2, "1", "2"), tmp_path / "log", ["sub-1", "sub-2"]
     settings = load_settings(results)
-    validity = replace(settings.validity, others_cpu_share=1.0)  # tried once
+    validity = replace(settings.validity, others_cpu_share=0.0)
+    shares = iter([0.75, None])  # of the second try it is not known
+    monkeypatch.setattr(rehearsal, "others_share", lambda *_: next(shares))
     found = Situation(replace(settings, validity=validity), Places.from_settings(settings))
+    campaign = replace(settings.campaign, placements={"here": {}}, cache=["cold"])
     with monkeypatch.context() as kernel:
         kernel.setattr(rehearsal, "delays_accounted", lambda: True)
         kernel.setattr(rehearsal, "record_of", lambda _: SimpleNamespace(block_io_ns=250_000_000))
@@ -238,16 +241,17 @@ def test_those_of_the_calibration_are_analysed_once_more_together(
     monkeypatch.setattr(rehearsal, "usable_cores", lambda: 0.4)  # of a quota
     known = found.rehearse(names, log)
     records = known["shared"]["records"]
+    assert known["shared"]["others_cpu_share"] is None, "others disturbed the first"
     assert [record["participant"] for record in records] == names
     first, second = sorted((record["phases"][0]["start_s"], record["phases"][-1]["end_s"]) for record in records)
     assert first[1] <= second[0], "one after the other"
     assert (known["load_s"], known["why"]) == ({}, "")
+    cold = replace(found, settings=replace(found.settings, campaign=campaign))
+    vars(found)["observed"] = vars(cold)["observed"] = [job("sub-1", end_s=71.0)]
+    assert found.rehearse(names, log)["shared"] is None, "that took a second more than a minute"
     for is_dropped, phases in ((False, set()), (True, {"start_up", "compute"})):
         monkeypatch.setattr(rehearsal, "drop", lambda is_dropped=is_dropped: is_dropped)
-        loaded = measure_cold_start(found.settings, found.places, "sub-1", found.participants["sub-1"], [], log)
-        assert set(loaded) == phases, "only an empty page cache tells"
-    vars(found)["observed"] = [job("sub-1", end_s=71.0)]
-    assert found.rehearse(names, log)["shared"] is None, "that took a second more than a minute"
+        assert set(cold.rehearse(names, log)["load_s"]) == phases, "only an empty page cache tells"
 
 
 def test_programs_are_waited_for_with_storage_or_off_a_core() -> None:
