@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from configured import settings_at
 from configured import tier as given
@@ -49,6 +50,15 @@ def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[...,
     facts = tier(folder, "tmpfs").facts()
     assert facts["free_bytes"] == 4 * 2**20
     assert "size=4096k" in facts["mount_options"]
+
+
+def test_in_a_chroot_a_path_that_is_not_there_is_on_nothing_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which was a trace; what is there is on a file system whose type alone is known."""
+    monkeypatch.setattr(psutil, "disk_partitions", lambda **_: [])
+    kinds = [bool(find_mount(folder).fs_type) for folder in (tmp_path, tmp_path / "gone")]
+    assert kinds == [True, False]
 
 
 def test_sizes_are_as_people_write_them() -> None:
