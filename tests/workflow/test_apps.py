@@ -124,6 +124,7 @@ def test_fmriprep_with_licence_templates_and_filters(
     ]
 
 
+@pytest.mark.nightly
 def test_what_an_app_is_asked_for_counts_also_in_a_folder_that_was_moved(
     project: Project, study: None, engine: Engine, tmp_path: Path
 ) -> None:

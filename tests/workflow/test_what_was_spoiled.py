@@ -153,6 +153,7 @@ def test_a_participant_is_missed_without_the_records_of_snakemake(project: Proje
     assert kept.stat().st_mtime_ns == written_ns
 
 
+@pytest.mark.nightly
 def test_a_demonstration_that_its_tier_has_lost_is_made_again_for_who_is_missing(project: Project) -> None:
     """Who has not typed its path cannot correct it."""
     given = [
