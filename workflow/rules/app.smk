@@ -8,13 +8,11 @@ def asked_of_group(site_folder):
     version = (
         whole_json(places.dataset_facts).get("sites", {}).get(site_folder.rstrip("/"))
     )
-    app = settings.app
-    people = plan.of_site(site_folder)
     return {
-        "participants": people,
+        "participants": plan.of_site(site_folder),
         "version": version,
-        "group": app.group,
-        "arguments": app.group_arguments,
+        "group": settings.app.group,
+        "arguments": settings.app.group_arguments,
     }
 
 
@@ -47,12 +45,7 @@ rule run_group_level:
         work_mb=lambda wildcards: plan.room.get("work_mb") or 1,  # all of it, since the size of the outputs is not known yet
     params:
         results=RESULTS,
-        participants=lambda wildcards: plan.of_site(wildcards.site_folder),
-        version=lambda wildcards: whole_json(places.dataset_facts)
-        .get("sites", {})
-        .get(wildcards.site_folder.rstrip("/")),
-        group=settings.app.group,
-        arguments=lambda wildcards: settings.app.group_arguments,  # Snakemake would fill in braces
+        asked=lambda wildcards: asked_of_group(wildcards.site_folder),
     message:
         "Merging the outputs of participants, in {params.results}/derivatives/{wildcards.site_folder}"
     script:

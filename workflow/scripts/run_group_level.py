@@ -12,7 +12,7 @@ with script(snakemake) as context:
     placed = placed_image(context.settings, context.places, log)
     assert placed is not None  # noqa: S101  # for the type checker: apps run in containers
     site = context.site
-    asked = {name: context.params[name] for name in ("participants", "version", "group", "arguments")}
+    asked = context.params.asked
     people = asked["participants"]
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
