@@ -105,10 +105,12 @@ def test_another_tool_makes_all_anew_also_in_a_folder_that_was_moved(project: Pr
     project.succeeds("all", *project.configure(tool="noop"))
     project.results.rename(project.folder / "moved")
     moved = replace(project, results_name="moved")
+    (own := moved.results / "index/own.json").write_text("what no rule makes is the user's")
     given = moved.configure(tool="bet", results="moved")
     assert len(moved.succeeds("all", *given, "--forcerun", "analyze_participants").analysed) == 2
     description = read_json(moved.derivatives / "dataset_description.json")
     assert description["GeneratedBy"][1]["Name"] == moved.record("sub-00")["tool"] == "bet"
+    assert own.exists()
     moved.succeeds("all", *given).says("Nothing to be done")
 
 

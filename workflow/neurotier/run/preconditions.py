@@ -274,8 +274,8 @@ class Others(NamedTuple):
     def remove(self) -> None:
         """Remove them; what was saved in datasets stays in their history.
 
-        So is the index, with tool and image, which Snakemake would take for this run's in a folder that was moved.
-        Records go last: if this is killed, the next start knows from them what is left.
+        So are dataset, tool and image, which Snakemake would take for this run's in a folder that was moved. Records go
+        last: if this is killed, the next start knows from them what is left.
         """
         for folder in self.folders:
             patterns = ["[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
@@ -283,8 +283,12 @@ class Others(NamedTuple):
                 remove_whatever(entry)
             with suppress(OSError):  # it is a dataset, or holds files of the user
                 folder.rmdir()
-        steps = (self.places.profile / "steps").rglob("run_group_level.json")
-        for path in (*steps, self.places.index, self.places.results / "app", self.places.records):
+        for path in (
+            *(self.places.profile / "steps").rglob("run_group_level.json"),
+            *map(self.places.index.joinpath, ("dataset.json", "tool.json", "image.json", "caches.json")),
+            self.places.results / "app",
+            self.places.records,
+        ):
             remove_whatever(path)
 
 

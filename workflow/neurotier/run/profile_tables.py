@@ -185,8 +185,8 @@ def run_row(
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
     # on a cluster, nobody begins before the head has, nor ends after it
     whole = facts["started_s"] - CLOCKS_S, facts.get("ended_s", time.time()) + CLOCKS_S
-    is_set = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)
-    facts |= {"paused": STOPPED in {row["account_reason"] for row in rows}, "clock_set": is_set}
+    facts["clock_set"] = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)
+    facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
     needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
