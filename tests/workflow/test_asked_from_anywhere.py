@@ -102,7 +102,8 @@ def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Proje
 def test_another_tool_makes_all_anew_also_in_a_folder_that_was_moved(project: Project) -> None:
     """Its name was that of the earlier one, in the description of the derivatives, and each start analysed everyone."""
     project.heads("00", "01")
-    project.succeeds("all", *project.configure(tool="noop"))
+    few = {"source": "bids", "participants": ["00"]}
+    project.succeeds("all", *project.configure(tool="noop", dataset=few))
     project.results.rename(project.folder / "moved")
     moved = replace(project, results_name="moved")
     (own := moved.results / "index/own.json").write_text("what no rule makes is the user's")

@@ -285,7 +285,7 @@ class Others(NamedTuple):
                 folder.rmdir()
         for path in (
             *(self.places.profile / "steps").rglob("run_group_level.json"),
-            *map(self.places.index.joinpath, ("dataset.json", "tool.json", "image.json", "caches.json")),
+            *map(self.places.index.joinpath, ("dataset.json", "images.tsv", "tool.json", "image.json", "caches.json")),
             self.places.results / "app",
             self.places.records,
         ):

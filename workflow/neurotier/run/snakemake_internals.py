@@ -197,7 +197,7 @@ def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
         targets=own(asked.targets),
         until=own(asked.until),
         forced=asked.forceall or "analyze_participants" in own(asked.forcerun),
-        reindexes=not own(asked.forcerun).isdisjoint(("clone_dataset", "index_dataset")),
+        reindexes=bool(own(asked.forcerun) & {"clone_dataset", "index_dataset"}),
         keep_going=executor is not None and workflow.execution_settings.keep_going,
         cancel=getattr(workflow.executor_settings, "cancel_cmd", None) or "",
     )
