@@ -157,6 +157,22 @@ KNOWN: dict[str, str] = {
     "(self.ends[0][0] < reached)": NEVER,
     "model/fluid.py: moved: float = 0.0: 0.0 -> (1)": "what is left to move is a difference",
     "advice/rehearsal.py: TRIES = 3: 3 -> (6)": ANY,
+    "pages/comparison/verdict.py: if resident and resident.high - resident.low > CACHED_APART:: resident.high - "
+    "resident.low > CACHED_APART -> (resident.high - resident.low >= CACHED_APART)": NEVER,
+    "pages/comparison/verdict.py: elif contrast.paired and contrast.ends and contrast.ends[1] < 1:  # the slower one "
+    "lacks fast runs: contrast.ends[1] < 1 -> (contrast.ends[1] <= 1)": NEVER,
+    'pages/comparison/verdict.py: if (known.high > COLD_SHARE if known else condition.cache == "as found"): '
+    "known.high > COLD_SHARE -> (known.high >= COLD_SHARE)": NEVER,
+    'pages/kit/contrasts.py: runs.sort(key=lambda run: (run[0].get("start_s") or 0.0, run[0]["repetition"] or 0)): '
+    "0 -> (1)": "a run of no repetition is in no block",
+    "pages/kit/contrasts.py: freedom, count = sum(parts) ** 2 / spent if spent else 1.0, 0 if paired and not pairs "
+    "else min(map(len, samples)): 1.0 -> (2.0)": "of an error that is rounding",
+    "pages/kit/contrasts.py: return self.ends is not None and self.ends[0] > 1: self.ends[0] > 1 -> "
+    "(self.ends[0] >= 1)": NEVER,
+    "pages/kit/contrasts.py: noise: float = 0.0: 0.0 -> (1)": SET,
+    "pages/kit/contrasts.py: ROUNDING = 1e-9: 1e-9 -> (2e-09)": ANY,
+    "pages/kit/contrasts.py: go_on = found[pair].chance < level: found[pair].chance < level -> "
+    "(found[pair].chance <= level)": NEVER,
 }
 """Mutants, as they are printed, that no test can notice, and why."""
 

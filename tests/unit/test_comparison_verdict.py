@@ -105,6 +105,18 @@ def test_what_differs_in_every_repetition_is_sure() -> None:
     assert (tmpfs.makespan, tmpfs.longer_s, tmpfs.causes) == (Spread((100.0, 104.0, 102.0)), None, {})
     assert (nfs.condition.placement, nfs.makespan, nfs.doubts) == ("nfs", Spread((150.0, 157.0, 152.0)), [])
     assert nfs.longer_s == pytest.approx(2.45)
+    assert only(compared(FAST, SLOW, shift_s=-2.45)).placements[1].longer_s == pytest.approx(-2.0)
+
+
+def test_what_the_page_cache_held_is_said_and_is_no_doubt_if_it_held_as_much_before_all_runs() -> None:
+    known = only(compared(FAST, SLOW, tmpfs={"input_resident_before": 0.06}, nfs={"input_resident_before": 0.08}))
+    unknown = only(compared(FAST, SLOW, tmpfs={"cache": "as found"}, nfs={"cache": "as found"}))
+    assert known.sure
+    assert [line.partition(" of the inputs;")[0] for line in [*known.reasons, *unknown.reasons]] == [
+        "Page cache: before the runs of nfs it held 8 %",
+        "Page cache: before the runs of tmpfs it held 6 %",
+        "Page cache: before the runs of nfs, tmpfs it held an unknown share",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +133,7 @@ def test_what_differs_in_every_repetition_is_sure() -> None:
         (
             FAST,
             SLOW,
-            {"tmpfs": {"input_resident_before": 1.0}, "nfs": {"input_resident_before": 0.0}},
+            {"tmpfs": {"input_resident_before": 0.12}, "nfs": {"input_resident_before": 0.0}},
             "the page cache held more of the inputs in some runs than in others",
         ),
         (
@@ -173,6 +185,7 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
     assert counts_text(data) == "1 run compared, 2 left out"
     assert list(without_runs(data).values()) == ["no valid run of tmpfs: see what is left out"]
     assert only(data).headline == "nfs alone has valid runs: makespan 9.00 s (1 run); nothing to compare it with"
+    assert not only(data).sure
     assert judge(Comparison()) == []
 
 
@@ -185,3 +198,5 @@ def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
     family = only(compared([9.0], [19.0], shift_s=10.0, tmpfs=COMPUTING, nfs=STORING))
     parts = "+8.00 s waiting for storage, +3.80 s in the kernel, -3.00 s in user code, +2.00 s asleep"
     assert causes_text(family.placements[1].causes) == f"10.0 s longer: {parts}"
+    assert only(compared(FAST, SLOW, nfs={"participants": 0})).placements[1].causes == {}
+    assert [causes_text({"cpu_s": cpu_s}) for cpu_s in (0.0, 0.5)] == ["no longer", "0.50 s longer: +0.50 s on a CPU"]

@@ -355,7 +355,7 @@ def cache_lines(groups: Groups) -> list[str]:
         for condition, runs in groups.items()
         if condition.cache != MEMORY
         for known in [spread(runs, "input_resident_before")]
-        if (known.high > COLD_SHARE if known else condition.cache == "as found" and condition.origin != OF_CAMPAIGN)
+        if (known.high > COLD_SHARE if known else condition.cache == "as found")
     )
     return [
         f"Page cache: before the runs of {', '.join(names)} it held {share} of the inputs; what it holds is not read"
