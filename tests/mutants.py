@@ -157,6 +157,12 @@ KNOWN: dict[str, str] = {
     "(self.ends[0][0] < reached)": NEVER,
     "model/fluid.py: moved: float = 0.0: 0.0 -> (1)": "what is left to move is a difference",
     "advice/rehearsal.py: TRIES = 3: 3 -> (6)": ANY,
+    "core/files.py: time.sleep(0.05 if tries < 100 else 1): 100 -> (200)": "a shorter pause",
+    "run/pool.py: if 0 < result.exit_code <= 128:: 0 -> (1)": "no job fails with 1",
+    "advice/small_files.py: slower = (cost.high if where > 0 else cost.low) ** abs(where) * "
+    "math.exp(rng.normal(0.0, FILES_SPREAD)): (cost.high if where > 0 else cost.low) ** abs(where) * "
+    "math.exp(rng.normal(0.0, FILES_SPREAD)) -> ((cost.high if where > 0 else cost.low) ** abs(where) / "
+    "math.exp(rng.normal(0.0, FILES_SPREAD)))": "chance is as large either way",
     "pages/comparison/verdict.py: if resident and resident.high - resident.low > CACHED_APART:: resident.high - "
     "resident.low > CACHED_APART -> (resident.high - resident.low >= CACHED_APART)": NEVER,
     "pages/comparison/verdict.py: elif contrast.paired and contrast.ends and contrast.ends[1] < 1:  # the slower one "

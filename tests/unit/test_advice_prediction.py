@@ -93,9 +93,11 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
 def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_is_nothing() -> None:
     known, cached = phase_of("compute", 0.0, 1.0), flow("disk", "page_cache", read=(7, None))
     unknown = quantities(known | {"input_bytes": None, "account_other_s": None}, 1)
+    nothing = quantities(known | {"account_other_s": None, "residual_s": None}, 1)
     uncounted = flow("disk", "growth", files={"made_files": None})
     found = [quantities(known | {"traffic": flows}, 1) for flows in ([cached], [uncounted])]
     assert [told(each, "read_bytes made_files") for each in found] == ["7 0", "5 0"]
+    assert nothing["wait_s"] == 0
     assert told(unknown, "read_bytes wait_s") == "0 0.125", (
         "where no wait for storage is accounted, it is not explained"
     )

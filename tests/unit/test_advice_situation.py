@@ -176,11 +176,11 @@ CORES = len(os.sched_getaffinity(0))
 def test_the_model_is_given_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Computing took 1.5 and 2.5 times as long as alone: twice."""
     jobs = [job(queue_s=1.0), job("sub-02", queue_s=3.0)]
-    rehearsed = {"shared": {"records": [], "others_cpu_share": 0.25}, "load_s": {"compute": 1.0}, "why": "w"}
+    rehearsed = {"shared": {"records": [], "others_cpu_share": 0.125}, "load_s": {"compute": 1.0}, "why": "w"}
     found, campaign = situation(tmp_path, *jobs, kind="folder"), situation(tmp_path, *jobs, kind="folder", **CAMPAIGN)
     given = found.inputs([], rehearsed)
-    assert given.processors.others == pytest.approx(0.25 * CORES * 2)
-    assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.25)
+    assert given.processors.others == pytest.approx(0.125 * CORES * 2)
+    assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.125)
     assert [(one.size_bytes, one.to_fetch_bytes) for one in given.participants] == [
         (count * 9_000_000, count * 9_000_000) for count in (1, 3, 2, 2, 1)
     ]
@@ -252,6 +252,9 @@ def test_those_of_the_calibration_are_analysed_once_more_together(
     for is_dropped, phases in ((False, set()), (True, {"start_up", "compute"})):
         monkeypatch.setattr(rehearsal, "drop", lambda is_dropped=is_dropped: is_dropped)
         assert set(cold.rehearse(names, log)["load_s"]) == phases, "only an empty page cache tells"
+    monkeypatch.setattr(rehearsal, "run_job", lambda *given: 60.0 + 0.0 * run_job(*given))
+    monkeypatch.setattr(rehearsal, "loading_s", lambda _: {"start_up": 1.0, "compute": 2.0})
+    assert cold.rehearse(names, log)["load_s"] == {"start_up": 61.0, "compute": 2.0}
 
 
 def test_programs_are_waited_for_with_storage_or_off_a_core() -> None:

@@ -24,6 +24,7 @@ from neurotier.core.parallelism import COMPUTING_PHASES, job_spans, peak
 from neurotier.core.places import Places
 from neurotier.dataset.index import index_dataset
 from neurotier.dataset.source import Dataset, obtain
+from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import dataset_json, load_dataset, load_settings
 from neurotier.run.journal import entries
 from neurotier.run.needs import Granted, Needs
@@ -283,6 +284,23 @@ def test_a_child_that_was_killed_is_told_with_the_log_that_it_wrote(pool: Pool) 
     for stage, log in logs.items():
         assert pool.note_killed("sub-01", stage, signal.SIGKILL) == 137
         assert read_json(pool.places.failure("sub-01"))["log"] == str(log)
+
+
+def test_a_child_that_is_told_to_end_ends_as_by_that_signal() -> None:
+    def is_told(_: object) -> int:
+        raise Interrupted(signal.SIGTERM)
+
+    children = Children()
+    children.start(ANALYSE, "sub-01", is_told)
+    assert [code for _, _, code in children.wait()] == [128 + signal.SIGTERM]
+
+
+def test_who_found_the_tier_full_is_analysed_again_and_whose_images_are_gone_fetched_first(pool: Pool) -> None:
+    pool.fetches, pool.fetched = True, {"sub-02": {"wall_s": 1.0}}
+    pool.children.running = {name: Child(ANALYSE, name, 0, name) for name in ("sub-03",)}  # type: ignore
+    for name, code in (("sub-01", TierError.exit_code), ("sub-02", SourceError.exit_code)):
+        pool.has_ended(Child(ANALYSE, name, 0, name), code)  # type: ignore
+    assert ([*pool.to_analyse], [*pool.to_fetch]) == (["sub-01"], ["sub-02"])
 
 
 def test_what_two_versions_of_a_tool_make_is_made_by_two_activities(pool: Pool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
+from neurotier.core.tables import Rows
 from neurotier.model.fluid import simulate
 from neurotier.model.machine import PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.model.this_machine import (
@@ -15,6 +16,7 @@ from neurotier.model.this_machine import (
     FileCost,
     Probed,
     TierFigures,
+    file_costs,
     in_group,
     machine_of,
     machines_of,
@@ -82,6 +84,17 @@ def test_small_files_are_made_as_fast_as_they_are_waited_for(waits_s: list[float
     """By one stream alone, and by four together."""
     files = {streams: FileCost(1.0, wait_s) for streams, wait_s in zip((1, 4), waits_s, strict=True)}
     assert told(tier_speed(replace(FIGURES, files=files), 4), "files_stream_per_s files_per_s") == expected
+
+
+def test_what_a_file_takes_was_between_the_least_and_the_most_of_all_operations() -> None:
+    """Making one takes 1 + 2 s, at least 2 and at most 5; looking at it half of that."""
+    took = {"cpu_s": 1.0, "wait_s": 2.0, "low_s": 2.0, "high_s": 5.0}
+    rows: Rows = [
+        {"part": "files", "streams": 1, "kind": "block"} | {f"operation_{name}": took[name] / by for name in took}
+        for by in (1, 2)
+    ]
+    found = file_costs(rows)[1]
+    assert [found.cpu_s, found.wait_s, found.low, found.high] == pytest.approx([1.5, 3.0, 2 / 3, 5 / 3])
 
 
 def test_the_page_cache_holds_what_writers_got_beyond_the_device() -> None:
