@@ -14,11 +14,11 @@ import pytest
 from configured import settings_at
 from conftest import missing
 from neurotier.core.errors import ContainerError, SettingsError, SourceError, TierError, ToolError
-from neurotier.core.files import write_json
+from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.run.head import acquire, refuse_planted_results
 from neurotier.run.plan import Plan
-from neurotier.run.preconditions import check_programs, check_start
+from neurotier.run.preconditions import Others, check_programs, check_start
 from neurotier.run.snakemake_internals import Command
 from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
@@ -34,6 +34,21 @@ def looked(
     plan = Plan(settings, Places.from_settings(settings), elsewhere)
     check_start(plan, command, said.append)
     return said
+
+
+def test_of_an_app_s_derivatives_that_are_replaced_only_what_describes_the_dataset_stays(tmp_path: Path) -> None:
+    """FreeSurfer's surfaces beside the registered source passed for what the next app had made, in a commit of it."""
+    places = Places(*[tmp_path] * 5)
+    folder, stays = places.derivatives / "SiteA", [".git/HEAD", "code/run.py", "prov/a", "sourcedata/raw/b"]
+    for name in (*stays, "sub-1/c", "sourcedata/freesurfer/sub-1/d", "sourcedata/e", "raw/f"):
+        write_text(folder / name, "text")
+    mine = tmp_path / "mine"
+    write_text(mine / "sub-1/g", "text")
+    (places.derivatives / "SiteB").mkdir()
+    (places.derivatives / "SiteB/sourcedata").symlink_to(mine)
+    Others(places, ["SiteA/sub-1", "SiteB/sub-1"], "", by_app=True).remove()
+    assert (mine / "sub-1/g").exists()
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == stays
 
 
 def test_a_source_that_is_cloned_may_be_gone_and_a_folder_may_not(tmp_path: Path) -> None:

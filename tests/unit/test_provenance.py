@@ -265,6 +265,10 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
     assert (folder / ".bidsignore").read_bytes() == b"*.html\nJos\xe9*\nprov\nprov/**\n"
     assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]
+    remove_whatever(folder / "sourcedata/freesurfer")
+    save_sites(raw_at(raw), [Made("sub-1", [], how, ["sub-1"])], settings, places, print, "")
+    assert git(folder, "ls-files", "sourcedata").splitlines() == ["sourcedata/c.txt", RAW]
+    assert git(folder, "log", "-1", "--format=%s") == "Remove sourcedata/freesurfer, no longer there"
 
 
 def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

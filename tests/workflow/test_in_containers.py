@@ -322,14 +322,18 @@ def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, 
     people(project, 1)
     given = project.configure(tool="noop")
     project.succeeds("participants", *given)
-    given = project.configure(app=tiny_app(engine, tmp_path / "app"))
+    surfaces = project.derivatives / "sourcedata" / "freesurfer"  # where fMRIPrep has them
+    script = "cd /out; mkdir -p sub-00 sourcedata/freesurfer; echo >sub-00/subjects; echo >sourcedata/freesurfer/lh"
+    given = project.configure(app=tiny_app(engine, tmp_path / "app", script))
     project.fails(*given, *SDM).says("has 1 participant analysed with tool noop, image none, and this run has app ")
     project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
     assert (project.derivatives / "sub-00" / "subjects").exists()
+    assert (surfaces / "lh").exists()
     again = project.configure(tool="noop")
     project.succeeds("participants", *again, "--forcerun", "analyze_participants")
     assert not (project.results / "app").exists()
     assert not (project.derivatives / "sub-00" / "subjects").exists()
+    assert not surfaces.exists()
 
 
 def test_an_app_without_containers_is_said_so(project: Project) -> None:

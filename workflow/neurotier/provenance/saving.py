@@ -168,9 +168,8 @@ def save_sites(
                 save(datalad_dataset, f"What participants share of {name}", shared)
             if level:
                 save(datalad_dataset, f"Group level of {name}", made=[level])
-            beside = [f"sourcedata/{one.name}" for one in (folder / "sourcedata").glob("*")]  # as fMRIPrep's FreeSurfer
-            rest = [entry for entry in [*os.listdir(folder), *beside] if entry not in (".git", "sourcedata", RAW)]
-            save(datalad_dataset, "What else there is" if level else f"Group level of {name}", rest)
+            rest = {*os.listdir(folder), *changed} - {".git", "sourcedata", RAW, *gone}
+            save(datalad_dataset, "What else there is" if level else f"Group level of {name}", sorted(rest))
         if left:
             say(f"{folder}: saved the derivatives of {counted(len(left), 'participant')}")
         commits[site] = commit(folder)
@@ -458,9 +457,13 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
 
 
 def changed_entries(folder: Path) -> set[str]:
-    """Top-level folders and files of a dataset that differ from what was saved, or are gone; without its source."""
+    """Folders and files of a dataset that differ from what was saved, or are gone; without its source.
+
+    Those in ``sourcedata``, where fMRIPrep has FreeSurfer's, are told apart.
+    """
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
-    return {entry[3:].split("/", 1)[0] for entry in run_git(folder, "status", *options).split("\0") if entry}
+    paths = [entry[3:].split("/") for entry in run_git(folder, "status", *options).split("\0") if entry]
+    return {"/".join(path[: 1 + (path[0] == "sourcedata")]) for path in paths}
 
 
 def refuse_ignored(folder: Path) -> None:

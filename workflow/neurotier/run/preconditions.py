@@ -108,10 +108,10 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     if command.targets & {"advise", "probe"}:  # otherwise it would fail after a trial that may take hours
         for name in settings.probe.tiers or settings.placed_tiers:
             require_written(tier_named(settings, name), "probe")
-    tiers = [name for name in settings.placed_tiers if not (plan.elsewhere and on_nodes(settings, name))]
-    for name in tiers if command.is_dry_run else ():  # nodes check their own
+    for name in settings.placed_tiers if command.is_dry_run else ():
         try:
-            tier_named(settings, name).check()
+            if not (plan.elsewhere and on_nodes(settings, name)):  # nodes check their own
+                tier_named(settings, name).check()
         except TierError as error:
             say(f"neurotier: a run would be refused: {error}")
 
@@ -278,9 +278,11 @@ class Others(NamedTuple):
         last: if this is killed, the next start knows from them what is left.
         """
         for folder in self.folders:
-            patterns = ["[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
-            for entry in [entry for pattern in patterns for entry in folder.glob(pattern) if entry.name not in SAVED]:
-                remove_whatever(entry)
+            patterns = ["[!.]*", "sourcedata/*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
+            stays = {folder / name for name in (*SAVED, "sourcedata/raw")}
+            for entry in {entry for pattern in patterns for entry in folder.glob(pattern)} - stays:
+                if not entry.parent.is_symlink():  # the user's own, such as to the source
+                    remove_whatever(entry)
             with suppress(OSError):  # it is a dataset, or holds files of the user
                 folder.rmdir()
         for path in (
