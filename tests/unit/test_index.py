@@ -242,6 +242,23 @@ def test_an_app_is_given_what_belongs_to_no_session_or_run(tmp_path: Path, filte
     assert [image.path.partition("/sub-01_")[2] for image in found] == left.split()
 
 
+@pytest.mark.parametrize(
+    ("suffixes", "left"),
+    [([], "meg.json .zgroup 0 .zarray a.meg4"), (["meg"], "meg.json a.meg4"), (["SPIM"], ".zgroup 0 .zarray")],
+)
+def test_a_file_that_is_a_folder_is_given_to_an_app_whole(tmp_path: Path, suffixes: list[str], left: str) -> None:
+    """CTF's recordings and images in OME-ZARR, which nobody can read without its hidden files; no others are given."""
+    zarr, files = (
+        "01_run-1_SPIM.ome.zarr",
+        "01_meg.json 01_run-1_meg.ds/a.meg4 01_run-1_meg.ds/.b 01_run-2_meg.ds/c.meg4",
+    )
+    for name in (*files.split(), *(f"{zarr}/{file}" for file in (".zgroup", "1/0", "1/.zarray", ".git/.zarray"))):
+        write_text(tmp_path / f"sub-01/x/sub-{name}", "")
+    write_text(tmp_path / "dataset_description.json", "{}")
+    found = index(tmp_path, suffixes, runs=[1]).images
+    assert {image.path.rpartition("/")[2].removeprefix("sub-01_") for image in found} == set(left.split())
+
+
 def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(tmp_path: Path) -> None:
     """And nothing to a tool, nor are descriptions to either."""
     plain_dataset(tmp_path, {t1w("01"): small_head()})

@@ -53,7 +53,7 @@ PARTICIPANTS_BYTES = 8 << 20
 
 PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}(/|$)")
 T1W = re.compile(r"(_?)T1w\.nii(\.gz)?\Z")
-LABEL_SHOWN = 100
+LABEL_SHOWN = 255  # no folder has a longer name
 
 MAY_LACK = ("site", "session", "bids_run")
 """What an image may lack: an empty text here, no value in tables."""
@@ -61,7 +61,10 @@ MAY_LACK = ("site", "session", "bids_run")
 INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|bval|bvec)")
 """Files at a dataset's root that apply to the images of all participants."""
 
-SAFE_PATH = re.compile(r"(?!\.|.*/\.)[A-Za-z0-9_.+/-]+")  # nothing hidden
+HIDDEN = r"\.(?!z(array|attrs|group|metadata)$)"
+"""Regular expression of how a hidden name begins, which BIDS ignores; those within an OME-ZARR image describe it."""
+
+SAFE_PATH = re.compile(rf"(?!(.*/)?{HIDDEN})[A-Za-z0-9_.+/-]+")
 
 
 class Index(NamedTuple):
@@ -141,7 +144,7 @@ def index_dataset(
             "name the sub-datasets to analyse in dataset.sites",
         )
     if not images:
-        first_skipped = "".join(f"; skipped {item}: {reason}" for item, reason in list(skipped.items())[:1])
+        first_skipped = next((f"; skipped {item}: {reason}" for item, reason in skipped.items()), "")
         raise InputError(f"holds no {kind}{first_skipped}", where)
     if not lost:  # otherwise unknown labels may belong to an unreachable site
         check_known("participants", "sub", settings.participants, map(label_of, everyone))
@@ -181,8 +184,9 @@ def changed_since(
     contents = {PurePosixPath(image.path): image.content for image in known}
     looked = {PurePosixPath(site) for site in there}.union(contents, *(file.parents for file in contents))
     if suffixes is not None:
-        roots = ((site, file.name) for site in there for file in (dataset.path / site).glob("*.*"))
-        looked |= {PurePosixPath(site, name) for site, name in roots if INHERITED.fullmatch(name)}
+        for site in there:
+            files = (dataset.path / site).glob("*.*")
+            looked |= {PurePosixPath(site, file.name) for file in files if INHERITED.fullmatch(file.name)}
 
     def is_other(path: PurePosixPath) -> bool:
         content = contents.get(path, "")  # size and time, or a key; empty for a folder, or what must not be read
@@ -281,7 +285,7 @@ def blobs_of(repository: Path) -> dict[str, str]:
 def list_tree(
     dataset: Path, top: str, may_enter: Callable[[str], bool], links_to: Sequence[str]
 ) -> tuple[list[str], Reasons]:
-    """List the files below a folder of a dataset, except names that begin with a dot.
+    """List the files below a folder of a dataset, except hidden ones.
 
     Parameters
     ----------
@@ -311,7 +315,7 @@ def list_tree(
         try:
             facts = os.stat(dataset / here)
             with os.scandir(dataset / here) as entries:
-                children = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+                visible = [entry for entry in entries if not re.match(HIDDEN, entry.name)]
         except OSError as error:
             refused[here or "."] = f"cannot be read: {error.strerror}"
             continue
@@ -319,7 +323,7 @@ def list_tree(
             refused[here or "."] = "is a link to a folder that is listed already"
             continue
         seen.add((facts.st_dev, facts.st_ino))
-        for entry in children:
+        for entry in sorted(visible, key=lambda entry: entry.name):
             path, why = f"{here}/{entry.name}" if here else entry.name, ""
             is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
             if is_link:
@@ -358,12 +362,13 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
     if suffixes is None:
         ends = T1W.search(path)
         return read_image(path, site) if ends and (ends[1] or is_t1w(str(below))) else None
-    if not rest or (suffixes and rest[-1].split(".")[0].rsplit("_", 1)[-1] not in suffixes):
+    name = next((part for part in rest if part.startswith("sub-")), below.name)  # CTF's and ZARR's files are folders
+    if not rest or (suffixes and name.split(".")[0].rsplit("_", 1)[-1] not in suffixes):
         return None
     if not SAFE_PATH.fullmatch(path):
         raise InputError("the name has characters that BIDS paths do not have")
     session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
-    bids_run = re.search(rf"_run-({LABEL})", rest[-1])
+    bids_run = re.search(rf"_run-({LABEL})", name)
     participant = str(PurePosixPath(site, subject))
     return Image(participant, site, label_of(subject), session, bids_run[1] if bids_run else "", path)
 
