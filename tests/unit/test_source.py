@@ -201,10 +201,11 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     assert is_present(dataset.path, IMAGE)
     assert (dataset.path / IMAGE).stat().st_size == size_bytes
     assert index_dataset(dataset, SETTINGS, None, quiet) == before, "or all would be analysed again"
-    (dataset.path / IMAGE).write_bytes(pointer)
+    for content in (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n", pointer):
+        (dataset.path / IMAGE).write_bytes(content)
+        with pytest.raises(SourceError, match="its content is not on the dataset tier"):
+            stage_in(dataset.path, [IMAGE], tmp_path / "staged", 1 << 30)
     assert not is_present(dataset.path, IMAGE), "a pointer, as git-annex leaves it at times if two of it work at once"
-    with pytest.raises(SourceError, match="its content is not on the dataset tier"):
-        stage_in(dataset.path, [IMAGE], tmp_path / "staged", 1 << 30)
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
     assert (dataset.path / IMAGE).read_bytes() == (demo_copy / IMAGE).read_bytes()
     (dataset.path / IMAGE).unlink()

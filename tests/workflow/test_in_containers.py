@@ -301,13 +301,18 @@ def test_derivatives_stay_a_dataset_while_the_group_level_cannot_be_done_again(
     project: Project, engine: Engine, tmp_path: Path
 ) -> None:
     people(project, 2)
-    script = "case $3$5 in participant01) exit 3 ;; group) ls /out >/out/all ;; *) echo >/out/sub-$5 ;; esac"
+    group = "[ $4 ] && exit 5; ls /out >/out/all"
+    script = f"case $3$5 in participant01) exit 3 ;; group) {group} ;; *) echo >/out/sub-$5 ;; esac"
     both = {"app": tiny_app(engine, tmp_path / "app", script)}
     one = both | {"dataset": {"source": project.folder / "bids", "participants": ["-sub-01"]}}
     project.succeeds(*NO_PAGE, *project.configure(**one), *SDM)
     made = {file.name: file.read_text() for file in project.derivatives.iterdir()}
     assert set(made) == {"all", "dataset_description.json", "sub-00"}
     project.fails(*NO_PAGE, *project.configure(**both), *SDM).says("sub-01: tiny: the app ended with exit code 3")
+    arguments = {"app": both["app"] | {"group_arguments": ["x"]}}
+    project.fails(*NO_PAGE, *project.configure(**one | arguments), *SDM).says(
+        "; app.group: false skips the group level"
+    )
     assert {file.name: file.read_text() for file in project.derivatives.iterdir()} == made
     (project.derivatives / "all").unlink()
     project.succeeds(*NO_PAGE, *project.configure(**one), *SDM).says("Merging the outputs of participants, in results/")

@@ -61,7 +61,7 @@ def call_arguments(app: AppSettings, share: Share, label: str = "", session: str
     >>> " ".join(call_arguments(app, Share(2, 8500), "01"))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """
-    label, work = label.removeprefix("sub-"), f"{WORK}/intermediate"
+    work = f"{WORK}/intermediate"
     words, templates = ["group"], app.group_arguments
     if label:
         words, templates = ["participant", app.label_option, label], app.arguments
@@ -69,9 +69,16 @@ def call_arguments(app: AppSettings, share: Share, label: str = "", session: str
             words += [app.session_option, session]
     if app.work_option:
         words += [app.work_option, work]
-    memory = {"mem_mb": share.memory_mb, "mem_gb": max(1, share.memory_mb // 1000)}
-    names = {"participant": label, "session": session, "threads": share.threads, "work": work, **memory}
-    return [BIDS_DIR, OUT_DIR, *words, *(text.format(**names, filter_file=FILTER_FILE) for text in templates)]
+    names = {
+        "participant": label,
+        "session": session,
+        "threads": share.threads,
+        "mem_mb": share.memory_mb,
+        "mem_gb": max(1, share.memory_mb // 1000),
+        "work": work,
+        "filter_file": FILTER_FILE,
+    }
+    return [BIDS_DIR, OUT_DIR, *words, *(text.format(**names) for text in templates)]
 
 
 def run_level(
@@ -150,7 +157,8 @@ def run_level(
             problem = f"the app{tried} was {ended}"
         else:
             problem = f"the app ended with {ended}{tried}: {last_line(end_of(log))}"
-        raise error(problem, name, fix=f"see {log}")
+        skipped = "; app.group: false skips the group level" if "group" in arguments[2:3] else ""
+        raise error(problem, name, fix=f"see {log}{skipped}")
     with blaming(f"{name}: {OUT_DIR}", ToolError):
         written = list(checked_entries(out))
     if not written:
@@ -335,8 +343,8 @@ def run_group_level(
         phases = [("stage_in", usage)]
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
-            arguments, again = call_arguments(settings.app, share), partial(merge_outputs, folders)
-            call = partial(run_level, arguments, bids_dir, folder, settings, log, placed, Removal(), again)
+            arguments = call_arguments(settings.app, share), bids_dir, folder, settings, log, placed, Removal()
+            call = partial(run_level, *arguments, partial(merge_outputs, folders))
             (start, _), usage = measure_function(call)
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]

@@ -74,14 +74,15 @@ def stage_in(
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             with blaming(path), open_in_dataset(dataset, path, links_to) as source:
-                if source.peek().startswith(OBJECTS.encode()):  # a pointer, which tools would read
+                if source.peek().startswith((OBJECTS.encode(), b"version https://git-lfs.")):  # a pointer
                     raise FileNotFoundError
                 copied += copy_file(source, target, limit_bytes - copied, mode=0o600)
         except FileNotFoundError:
             raise SourceError(
                 "its content is not on the dataset tier",
                 path,
-                "start the same command again to fetch it, or with --forcerun index_dataset if it was removed",
+                "start the same command again to fetch it, or with --forcerun index_dataset if it was removed, or after"
+                " git lfs pull in a source with git-lfs",
             ) from None
     return copied, len(paths)
 
@@ -120,10 +121,10 @@ def publish(
         with blaming(made.name, ToolError):
             copied = copy_tree(made, hidden, write_back=True) if made.exists() else (0, 0)
         kept = manifest_of(hidden)
-        paths = {name: f"{name}/{str(content).removeprefix('-> ')}".lower() for name, (_, content) in kept.items()}
-        planted = next((name for name, path in paths.items() if ".git" in path.split("/")), None)
-        if planted is not None:  # git would run what a repository's configuration names
-            raise ToolError("is part of a git repository, which is not kept", planted)
+        for name, (_, content) in kept.items():
+            if ".git" in f"{name}/{str(content).removeprefix('-> ')}".lower().split("/"):
+                # git would run what a repository's configuration names
+                raise ToolError("is part of a git repository, which is not kept", name)
         if is_saved and (odd := next(filter(UNSAVED.search, kept), None)):
             raise ToolError("has a name that git-annex does not take", repr(odd))
         (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
