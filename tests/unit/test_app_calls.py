@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,10 @@ class Called:
         for name, text in {**files, "sub-01_sessions.tsv": "session_id\n", "../README": "all\n"}.items():
             write_text(self.work / "in/sub-01" / name, text)
 
-    def call(self, **app: Any) -> list[dict[str, Any]]:
+    def call(self, runs: Sequence[int] = (), **app: Any) -> list[dict[str, Any]]:
         """Call the app with such settings; the rows of its calls."""
-        settings = settings_of(app)
-        names = ["sub-01_T1w.nii.gz", *(f"ses-{name}/anat/sub-01_ses-{name}_T1w.nii.gz" for name in "12")]
+        settings = settings_of(app, dataset={"source": "demo", "runs": [*runs]})
+        names = ["sub-01_T1w.nii.gz", "ses-1/anat/sub-01_ses-1_run-3_T1w.nii.gz", "ses-2/anat/sub-01_ses-2_T1w.nii.gz"]
         files = [image for name in names if (image := image_at(f"sub-01/{name}", "", []))]
         job = Job("sub-01", files, self.work, settings, "1", self.log, self.placed, share=Share(2, 3500))
         return call_app(job, self.work, self.placed).calls or []
@@ -116,6 +117,8 @@ def test_an_app_is_called_for_each_session_and_sees_no_other(called: Called) -> 
     staged = sorted(path.name for path in (called.work / "in/sub-01").iterdir())
     assert staged == ["ses-1", "ses-2", "sub-01_sessions.tsv"], "it is there again, for who meters it"
     assert not (called.work / "sessions").exists()
+    rows = called.call(level="session", session_option="--session-id", runs=[3])
+    assert [row["session"] for row in rows] == ["1"], "of the other one no run is analysed"
 
 
 @pytest.mark.parametrize(("codes", "attempts", "made"), [([75], 3, 3), ([74], 3, 1), ([75], 1, 1)])

@@ -36,6 +36,7 @@ from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, SCRATCH, work_folder
 from neurotier.core.settings import AppSettings, Say, Settings
 from neurotier.core.tiers import tiers_of
+from neurotier.dataset.bids import selector
 from neurotier.dataset.source import Dataset
 from neurotier.meter.folders import Removal
 from neurotier.meter.function import measure_function
@@ -168,7 +169,7 @@ def run_level(
 
 
 def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
-    """Call the app for a participant, or for each of its sessions.
+    """Call the app for a participant, or for each of its sessions that has a selected file.
 
     Parameters
     ----------
@@ -193,7 +194,8 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     """
     first, app = job.images[0], job.settings.app
     bids_dir, label = folder / IN / first.site, first.label
-    labels = sorted({image.session for image in job.images} - {""}) if app.level == "session" else [""]
+    sessions = {image.session for image in job.images if selector(job.settings.dataset.runs, "run")(image.bids_run)}
+    labels = sorted(sessions - {""}) if app.level == "session" else [""]
     if not labels:
         fix = "leave the participant out, or set app.level to participant"
         raise InputError("has no session, and the app is called by session", f"sub-{label}", fix)
