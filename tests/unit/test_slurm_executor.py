@@ -51,6 +51,19 @@ def test_a_cluster_may_have_no_job_arrays(tmp_path: Path, monkeypatch: pytest.Mo
     assert executor.array_jobs == set()
 
 
+@pytest.mark.parametrize(
+    ("given", "options"), [(None, [""]), ("", [""]), (12, [" -A 12"]), ("lab, other", [" -A lab", " -A other"])]
+)
+def test_a_job_without_an_account_has_slurms_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: object, options: list[str]
+) -> None:
+    """Where Slurm has no accounting, there may be no sacct, either."""
+    executor = executor_of(own)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    executor._fallback_account_arg, executor.logger = None, logging.getLogger()
+    assert [*executor.get_account_arg(SimpleNamespace(resources={"slurm_account": given}))] == options
+
+
 @pytest.mark.parametrize(("had_s", "pause_s"), [(5, 20), (400, 40), (90_000, 180)])
 def test_an_end_is_heard_of_soon(had_s: float, pause_s: float) -> None:
     assert executor_of(own, init_seconds_before_status_checks=20).pause_s(had_s) == pause_s

@@ -232,9 +232,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         return number is not None
 
     def get_account_arg(self, job: Any) -> Iterator[str]:
-        """The accounts that a job names; sbatch refuses which is not valid, and the plugin would show a trace."""
+        """The accounts that a job names, or Slurm's default: the plugin would guess, by a command that always fails,
+        and submit nothing without sacct. One that is not valid is refused by sbatch; the plugin would show a trace."""
         named = re.split(r"[,\s]+", str(job.resources.get("slurm_account") or "").strip(", "))
-        return iter([f" -A {shlex.quote(account)}" for account in named]) if named[0] else super().get_account_arg(job)
+        return iter([account and f" -A {shlex.quote(account)}" for account in named])
 
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
         """Report a job that was not submitted, unless it is to be tried again: then note why."""
