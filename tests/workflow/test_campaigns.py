@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import missing
 from published_logs import bids_tasks
-from support import STAND_INS, Ended, Project, read_json, save_image, script, slow_project, small_head, t1w
+from slurm_hosts import who_may_read
+from support import (
+    NOBODY,
+    ROOT,
+    STAND_INS,
+    Ended,
+    Project,
+    read_json,
+    save_image,
+    script,
+    slow_project,
+    small_head,
+    t1w,
+)
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
@@ -79,6 +96,29 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
     assert len(campaign.conditions()) == 3
     (campaign.results / "campaign" / "plan.tsv").write_bytes(b"\xff\n")
     campaign.succeeds("--dry-run", *more).says("plan.tsv is not as it was written; it would be made again")
+
+
+@pytest.mark.nightly
+def test_what_cannot_be_seen_to_be_cold_is_not_run() -> None:
+    """The kernel tells whether images are in memory to who owns them, or may write to them; here they are root's."""
+    if os.getuid() != 0:
+        missing("becoming another user needs root")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        folder = Path(name) / "project"
+        needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
+        user = [*who_may_read(needed, NOBODY, Path(name) / "kept"), "env", f"HOME={folder}"]
+        project = Project.at(folder, before=lambda: user)
+        project.heads("01")
+        os.chown(folder, NOBODY, NOBODY)
+        campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1}
+        done = project.fails(*project.configure(tool="bet", campaign=campaign))
+        done.says(
+            "disk, 1 at once, cache cold, bet: cold was asked for, and the kernel did not tell what was in memory; "
+        )
+        assert not project.conditions()
+        as_found = project.configure(tool="bet", campaign=campaign | {"cache": ["as found"]})
+        project.succeeds(*as_found).says("1 run compared, 0 left out")
 
 
 @pytest.mark.nightly

@@ -441,6 +441,10 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
                 fix = "mount it again, go on on a node that has it, or choose another results folder"
                 raise RunError(f"{path} is on {mounts[path]}, in earlier runs on {before}", condition, fix)
     cache = make_cache_ready(condition.cache, inner, places)
+    if (
+        cache.problem and cache.resident is None
+    ):  # it tells who owns the images, or may write to them: no run would count
+        raise RunError(cache.problem, condition, "copy the dataset, or set campaign.cache to [as found]")
     snakemake([places.shortened().profile / "profile.tsv", *arguments], log)
     facts = last_facts(places)  # the start that made everything ready has no row
     row, stopped = facts.get("row"), bool(facts.get("stopped_by"))
@@ -563,7 +567,7 @@ def judged(
         Whether it was stopped from outside.
     """
     stopped = stopped or (accident and not campaign.condition_of(run).get("stopped"))
-    problems = [cache.problem] if cache.problem else []
+    problems = [cache.problem]
     possible, most = min(run.condition.parallelism, row["participants"] + row["failed"]), row["peak_parallelism"]
     if most < possible and not row["failed"]:  # the times of failed participants are not known
         because = f": {row['limited_by']}" if row["limited_by"] else ""
