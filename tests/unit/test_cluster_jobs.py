@@ -53,7 +53,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
     """The head tells of a job."""
-    add_entry(places, "submitted", job=str(number), rule=rule, share=share, folder="/here")
+    log = f"logs/{rule}/{share or number}.log"
+    add_entry(places, "submitted", job=str(number), rule=rule, share=share, log=log, folder="/here")
 
 
 def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places: Places, tmp_path: Path) -> None:
@@ -142,6 +143,14 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
     assert shown(rows, "job rule share attempt state queue_wait_s members") == ATTEMPTS
     write_table(places.profile / "jobs.tsv", "jobs", rows)
     assert read_table(places.profile / "jobs.tsv", "jobs") == rows
+
+
+def test_the_job_of_another_site_is_no_second_attempt(places: Places) -> None:
+    """Group levels are jobs of one rule, each with a log of its own."""
+    for number in (1, 2):
+        submit(places, number, "run_group_level", None)
+    note_jobs(places, "run")
+    assert [row["attempt"] for row in read_jobs(places, "run")] == [1, 1]
 
 
 def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Places) -> None:

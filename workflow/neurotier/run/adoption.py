@@ -67,8 +67,8 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     works_in = {}
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note.get("job") for note in read_notes(places, folder.name) if "exit_code" in note}
-        lines = entries(places, folder.name, "submitted")  # a share is submitted again when its earlier job has ended
-        for line in {(line.get("rule"), line.get("share") or line.get("job")): line for line in lines}.values():
+        lines = entries(places, folder.name, "submitted")  # work is submitted again when its earlier job has ended
+        for line in {line.get("log", line.get("job")): line for line in lines}.values():
             if (number := str(line.get("job"))) not in over and NUMBER.fullmatch(number):
                 submitted[number], works_in[number] = folder.name, line.get("folder")
     known = {

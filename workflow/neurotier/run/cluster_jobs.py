@@ -136,9 +136,9 @@ def job_rows(
                 head["submitted_s"] = job["time_s"]
         rows += [row_of(head, note, start) for start, note in pairs or [[{}, {}]]]
     rows.sort(key=lambda row: [row["submitted_s"] or row["started_s"] or math.inf, row["started_s"] or math.inf])
-    counts = Counter[tuple[str, ...]]()
-    for row in rows:
-        work = (row["rule"], row["share"]) if row["rule"] else (row["job"],)
+    counts = Counter[Any]()
+    for row in rows:  # a rule may have a job for each site or tier, with a log of its own
+        work = heads.get(row["job"], row).get("log", row["job"])
         counts[work] += 1
         row["attempt"] = counts[work]
     return rows

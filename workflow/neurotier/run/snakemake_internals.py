@@ -338,7 +338,7 @@ def log_apart(workflow: Any, folder: Path) -> None:
 
 def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
     """Report each submitted job that has a log below ``logs`` (``SubmittedJobInfo``, 8.0): its number, the rule that
-    the log is named after, and its share. Other jobs belong to modules, or to a workflow that includes this one.
+    the log is named after, its share, and the log. Others belong to modules, or to a workflow that includes this one.
     """
     executor = workflow.scheduler._executor
     report = executor.report_job_submission
@@ -348,7 +348,7 @@ def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
         for job in getattr(info.job, "jobs", [info.job]):
             for file in (Path(file) for file in job.log if Path(file).is_relative_to(logs)):
                 rule, share = file.relative_to(logs).parts[0], job.wildcards_dict.get("share")
-                tell(job=str(info.external_jobid), rule=rule, share=share)
+                tell(job=str(info.external_jobid), rule=rule, share=share, log=str(file))
 
     executor.report_job_submission = reported
 
