@@ -276,6 +276,9 @@ def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
     far = [replace(job(50, 10.0), host="node7")]
     assert "Their times are those of node7, not of this machine" in said(2, observed=far)
     assert len(said(4)) == 2, "one shares no job"
+    nodes = Situation(settings, places, checks=[places.checked("thin")])
+    line = next(line for line in basis(nodes, inputs(observed=far), everyone) if "node7" in line)
+    assert line.startswith("Their times are those of node7; if nodes of this class have other processors, name "), line
     assert said(5)[0].startswith("5 participants to analyse;")
     assert Situation(settings, places).remaining == everyone, "who are all done are all predicted"
 

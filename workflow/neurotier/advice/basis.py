@@ -10,7 +10,7 @@ from neurotier.advice.calibration import FEW, costs_of, scatter
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.situation import Situation
-from neurotier.core.quantities import counted, percent, seconds, size
+from neurotier.core.quantities import counted, first_of, percent, seconds, size
 
 SHOWN = 3
 BUSY_SHOWN = 0.2
@@ -27,7 +27,7 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
             f"; a participant's images have {size(statistics.median(situation.sizes.values()))} (median)"
         ),
         calibrated(situation, inputs, chosen),
-        *([] if situation.checks else other_hosts(inputs)),
+        *other_hosts(inputs, bool(situation.checks)),
         *(
             f"Predicted for one node of class {table.stem} that analyses everyone, with what one job has of it; more"
             " nodes, and waiting in the queue, are not predicted"
@@ -41,10 +41,12 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
     ]
 
 
-def other_hosts(inputs: Inputs) -> list[str]:
-    """A sentence if the records are of another machine."""
-    hosts = {job.host for job in inputs.observed} - {socket.gethostname(), ""}
-    return [f"Their times are those of {', '.join(sorted(hosts))}, not of this machine"] if hosts else []
+def other_hosts(inputs: Inputs, elsewhere: bool) -> list[str]:
+    """A sentence if the records are of another machine; of a cluster's nodes nobody knows the class."""
+    hosts = sorted({job.host for job in inputs.observed} - {"" if elsewhere else socket.gethostname(), ""})
+    classes = "if nodes of this class have other processors, name results of theirs as advice.calibration"
+    not_here = f"; {classes}" if elsewhere else ", not of this machine"
+    return [f"Their times are those of {first_of(hosts)}{not_here}"] if hosts else []
 
 
 def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> str:
