@@ -511,6 +511,19 @@ def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project:
 
 
 @pytest.mark.nightly
+def test_jobs_of_a_hidden_partition_are_seen(cluster: Cluster, project: Project) -> None:
+    """By default squeue leaves them out; to the head they would be over."""
+    project.heads("00", "01")
+    tools = bet_that(project, "sleep 5")
+    partition = ["--default-resources", "mem_mb=500", "runtime=5", "slurm_partition=hidden"]
+    assert succeeds("scontrol", "create", "PartitionName=hidden", "Nodes=n1", "Hidden=YES")
+    done = started(project, *on_slurm(*partition, *project.configure(tool="bet"), group=1), path=tools).ended()
+    assert sorted(called(project)) == ["sub-00", "sub-01"], "nobody was analysed twice"
+    done.succeeded()
+    assert succeeds("scontrol", "delete", "PartitionName=hidden")
+
+
+@pytest.mark.nightly
 def test_who_runs_out_of_memory_always_is_named_and_the_others_are_done(cluster: Cluster, project: Project) -> None:
     if not has_memory_limits():
         missing("a memory controller of control groups, version 1")

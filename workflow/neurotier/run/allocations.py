@@ -73,7 +73,7 @@ class Allocations:
 
     def waits_for(self) -> str:
         """Why the allocation waits; empty if there is none, or Slurm does not answer."""
-        said, _ = slurm.answer("squeue", "--me", "--noheader", f"--name={self.name}", "--format=%r")
+        said, _ = slurm.answer("squeue", "--me", "--all", "--noheader", f"--name={self.name}", "--format=%r")
         return said.partition("\n")[0]
 
     def end(self) -> None:

@@ -172,9 +172,10 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     name = partition.removesuffix("*")
     facts = partitions.get(name, {})
     limits = [*mine.limits, mine.qos.get(facts.get("QoS", ""), (None, None))]
-    names = {"slurm_account": account, "slurm_partition": name}
     # Snakemake evaluates resources as Python where it can ("all" is a function of it), hence quotes within quotes.
-    resources = {key: repr(name) for key, name in names.items() if name}
+    resources = {
+        key: repr(value) for key, value in {"slurm_account": account, "slurm_partition": name}.items() if value
+    }
     profile["default-resources"] = resources | profile["default-resources"]
     most = {
         "mem_mb": least(

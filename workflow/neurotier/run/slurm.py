@@ -63,7 +63,7 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
 def number(text: str) -> int | None:
     """A whole number, with or without ``+`` (some have more); ``None`` if it is not one, such as ``Unknown``."""
     text = text.removesuffix("+")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if re.fullmatch("[0-9]+", text) else None
 
 
 def duration_s(text: str) -> float | None:
@@ -113,8 +113,9 @@ def queue(*options: str) -> dict[str, Queued]:
     """
     if shutil.which("squeue") is None:
         return {}
-    # Do not ask for a list of numbers: if one is forgotten, some versions of squeue print nothing.
-    said, reason = answer("squeue", "--me", "--noheader", "--array", "--format=%i|%T|%j|%r|%N|%Z", *options)
+    # Do not ask for a list of numbers: if one is forgotten, some versions of squeue print nothing. Without --all it
+    # leaves out jobs in partitions that are hidden, or closed to the user by now.
+    said, reason = answer("squeue", "--me", "--all", "--noheader", "--array", "--format=%i|%T|%j|%r|%N|%Z", *options)
     if reason and (NOT_SET_UP not in reason or options):  # a caller with options has jobs there
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
     found = (line.split("|", 5) for line in said.splitlines())
