@@ -216,12 +216,13 @@ def number_of(text: str) -> int | None:
 
 
 def bytes_of(text: str) -> int | None:
-    """An amount of memory; ``None`` for 0, which means that no sample was taken.
+    """An amount of memory; ``None`` for 0, which means that no sample was taken, and for 2^64 - 2, which is said of a
+    start that is still to come.
 
-    >>> bytes_of("5000K"), bytes_of("1.5G"), bytes_of("0"), bytes_of("")
-    (5120000, 1610612736, None, None)
+    >>> bytes_of("5000K"), bytes_of("1.5G"), bytes_of("0"), bytes_of(""), bytes_of("18446744073709551614M")
+    (5120000, 1610612736, None, None, None)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)([KMGTP]?)", text)
     return int(float(found[1]) * 1024 ** " KMGTP".index(found[2] or " ")) or None if found else None
 
 
