@@ -237,14 +237,14 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
     places = Places.from_settings(settings)
     is_late = not is_wanted(places)
     names = request.only or members_of(request.share, places)
-    elsewhere = bool(run_facts(places).get("elsewhere")) and request.stage == ANALYSE
+    elsewhere = run_facts(places).get("elsewhere") is True and request.stage == ANALYSE
     if elsewhere and is_late:
         say("neurotier: another run has begun since this job was submitted; it does nothing")
         return BusyError.exit_code
     end_with_parent()
     begin_log(log)
-    if request.attempt > 1 and not elsewhere:
-        add_entry(places, "again", attempt=request.attempt)
+    if request.attempt > 1 or (elsewhere and "SLURM_RESTART_COUNT" in os.environ):  # where Slurm starts a job again
+        add_entry(places, "again")
     needs = Needs(settings, places, elsewhere)
     divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)
     at_once = divided.at_once

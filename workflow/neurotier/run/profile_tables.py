@@ -273,7 +273,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
     reasons = {
         "the run was killed, or had no room to write its end": not running and "ended_s" not in facts,
         f"the run was stopped by {facts.get('stopped_by')}": facts.get("stopped_by"),
-        "participants were analysed again after a kill": facts.get("again"),
+        "participants were analysed again after a kill, or their job was started again": facts.get("again"),
         f"{counted(failed, 'participant')} failed": failed,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
         some_only(done, everyone): done + failed + not_run < everyone,
