@@ -12,7 +12,6 @@ from neurotier.advice.predict import Inputs
 from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, first_of, percent, seconds, size
 
-SHOWN = 3
 BUSY_SHOWN = 0.2
 """From this many busy processes of others on, the page mentions them."""
 
@@ -57,8 +56,7 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
     elif len(inputs.observed) > len(chosen):
         where = f"{counted(len(inputs.observed), 'participant')} already analysed"
     else:
-        who = [f"{name} ({size(situation.sizes[name])})" for name in chosen[:SHOWN]]
-        where = " and ".join(who) + (f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else "")
+        where = first_of([f"{name} ({size(situation.sizes[name])})" for name in chosen])
     if any(job.was_disturbed for job in inputs.observed):
         where += ", of runs that others disturbed"
     costs = costs_of(inputs.observed)

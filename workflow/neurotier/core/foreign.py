@@ -287,8 +287,11 @@ def check_link(link: PurePath, leads_to: str) -> None:
     upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
     # a '..' after a name is refused, too: if that name is a link, '..' is the parent of its target
     if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
-        fix = "have it remove the link, or copy what the link leads to"
-        raise ForeignError(f"is a link that leads out of its folder, to {leads_to!r}", link, fix)
+        raise ForeignError(
+            f"is a link that leads out of its folder, to {leads_to!r}",
+            link,
+            "have it remove the link, or copy what the link leads to",
+        )
 
 
 def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[Path, PurePath]:

@@ -441,9 +441,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
                 fix = "mount it again, go on on a node that has it, or choose another results folder"
                 raise RunError(f"{path} is on {mounts[path]}, in earlier runs on {before}", condition, fix)
     cache = make_cache_ready(condition.cache, inner, places)
-    if (
-        cache.problem and cache.resident is None
-    ):  # it tells who owns the images, or may write to them: no run would count
+    if cache.problem and cache.resident is None:  # the kernel tells only who owns the images: no run would count
         raise RunError(cache.problem, condition, "copy the dataset, or set campaign.cache to [as found]")
     snakemake([places.shortened().profile / "profile.tsv", *arguments], log)
     facts = last_facts(places)  # the start that made everything ready has no row

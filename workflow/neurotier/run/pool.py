@@ -235,10 +235,9 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
     """
     settings = load_settings(results)
     places = Places.from_settings(settings)
-    is_late = not is_wanted(places)
     names = request.only or members_of(request.share, places)
     elsewhere = run_facts(places).get("elsewhere") is True and request.stage == ANALYSE
-    if elsewhere and is_late:
+    if elsewhere and not is_wanted(places):
         say("neurotier: another run has begun since this job was submitted; it does nothing")
         return BusyError.exit_code
     end_with_parent()
