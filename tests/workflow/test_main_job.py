@@ -223,6 +223,29 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     assert description["SourceDatasets"][0]["URL"] == two.as_uri()
 
 
+def test_results_copied_into_others_are_refused_or_all_replaced(project: Project) -> None:
+    """Whichever record is read first: neither are they those of this run, nor is anybody analysed anew in silence."""
+    project.heads("01", "02")
+    fractions = {"01": 0.4, "02": 0.6}
+
+    def run(label: str, results: str, *arguments: str) -> Ended:
+        tool = {"name": "bet", "bet": {"command": f"bet {{input}} {{output}}/brain -m -f {fractions[label]}"}}
+        given = project.configure(dataset={"source": "bids", "participants": [label]}, tool=tool, results=results)
+        return project.snakemake("participants", *given, *arguments)
+
+    for label in fractions:
+        run(label, label).succeeded()
+        shutil.copytree(project.folder / label, project.folder / "both", dirs_exist_ok=True)
+    for label, other in (("01", "02"), ("02", "01")):
+        for arguments in ((), ("--dry-run",)):
+            run(label, "both", *arguments).failed().says(
+                f"has 1 participant analysed with command bet {{input}} {{output}}/brain -m -f {fractions[other]}, and"
+            )
+    ended = run("01", "both", "--forcerun", "analyze_participants").succeeded()
+    assert ended.analysed == ["sub-01"]
+    assert [folder.name for folder in (project.folder / "both" / "derivatives").glob("sub-*")] == ["sub-01"]
+
+
 @pytest.mark.nightly
 def test_images_that_cannot_be_dropped_stay(project: Project, demo_copy: Path) -> None:
     dataset: dict[str, Any] = {"source": demo_copy, "sites": ["SiteB"]}

@@ -246,14 +246,12 @@ CONTENT = "content of the image"
 
 
 class Others(NamedTuple):
-    """Results that were made with something else than this run would use.
+    """Results of which some were made with something else than this run would use: all go.
 
     Attributes
     ----------
     places
         Of the results.
-    participants
-        Participants with a record.
     line
         What will become of them, for the user.
     by_app
@@ -261,14 +259,14 @@ class Others(NamedTuple):
     """
 
     places: Places
-    participants: list[str]
     line: str
     by_app: bool
 
     @property
     def folders(self) -> list[Path]:
         """The derivatives of their sites, except behind a planted link."""
-        sites = sorted({name.rpartition("/")[0] for name in self.participants})
+        records = self.places.records
+        sites = {participant_of(file, records).rpartition("/")[0] for file in records.rglob("*.json")}
         return [self.places.derivatives / site for site in sites if self.places.holds(f"derivatives/{site}/any")]
 
     def remove(self) -> None:
@@ -308,7 +306,7 @@ def made_with(plan: Plan) -> Record:
 
 
 def other_results(plan: Plan, places: Places, command: Command) -> Others | None:
-    """The results in this run's folder, if they were made with something else.
+    """The results in this run's folder, if some were made with something else, as when two folders were merged.
 
     Parameters
     ----------
@@ -322,15 +320,21 @@ def other_results(plan: Plan, places: Places, command: Command) -> Others | None
     SettingsError
         If they may not be removed, or are the history of another dataset.
     """
-    there, here = made_before(places), made_with(plan)
-    keys = differing(there, here) if there else []
-    if not keys:
+    here = made_with(plan)
+    with_others = {
+        file.stem: made
+        for file in places.runs.glob("*.json")
+        if differing(made := whole_json(file).get("made_with", here), here)
+    }
+    files = places.records.rglob("*.json") if with_others else ()  # half a million are read only if some may differ
+    found = [with_others[run] for file in files if (run := f"{whole_json(file).get('run')}") in with_others]
+    if not found:
         return None
-    names = [participant_of(file, places.records) for file in places.records.rglob("*.json")]
-    made = f"{counted(len(names), 'participant')} analysed with {said(there, keys)}"
+    keys = differing(there := found[0], here)
+    made = f"{counted(found.count(there), 'participant')} analysed with {said(there, keys)}"
     becomes = "are removed, and everyone is" if command.starts else "would be removed, and everyone would be"
     line = f"neurotier: {places.derivatives}: {made} {becomes} analysed with {said(here, keys)}"
-    others = Others(places, names, line, "app" in there)
+    others = Others(places, line, "app" in there)
     is_history = "dataset" in keys and any((folder / ".git").exists() for folder in others.folders)
     if is_history or not command.forced:
         again = "have these removed and everyone analysed with --forcerun analyze_participants"
@@ -342,15 +346,6 @@ def other_results(plan: Plan, places: Places, command: Command) -> Others | None
             f"choose another folder with --config results=NAME{more}",
         )
     return others
-
-
-def made_before(places: Places) -> Facts:
-    """What the results were made with; empty if there are none, or the facts of all their runs are lost."""
-    for file in places.records.rglob("*.json"):
-        facts = whole_json(places.runs / f"{whole_json(file).get('run')}.json")
-        if made := facts.get("made_with"):
-            return dict(made)
-    return {}
 
 
 def differing(there: Facts, here: Facts) -> list[str]:
