@@ -7,6 +7,8 @@ import random
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +32,18 @@ from neurotier.run.journal import entries
 from neurotier.run.needs import Granted, Needs
 from neurotier.run.pool import ANALYSE, DROP, FETCH, Child, Children, Pool, Request
 from pool_jobs import RUN, done_in, image, job, prepared_results, rehearsal_of, said_by, sleepers, sleeping, write_index
-from support import PATIENCE_S, committed, git, plain_dataset, private_folder, quiet, t1w, wait_for, while_running
+from support import (
+    JOB_ENVIRONMENT,
+    PATIENCE_S,
+    committed,
+    git,
+    plain_dataset,
+    private_folder,
+    quiet,
+    t1w,
+    wait_for,
+    while_running,
+)
 
 
 def places_of(results: Path) -> Places:
@@ -490,3 +503,12 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
         pool.limits = tuple(map(sum, zip(pool.needs_of(one), pool.needs_of(other), strict=True)))  # type: ignore[assignment]
         children.start(ANALYSE, one, lambda _: 0)
         assert pool.may_analyse(other), "what is granted for two is enough for two"
+
+
+def test_a_line_is_written_at_once() -> None:
+    """Else lines of participants that are analysed at once run together where Python does not buffer."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        saying = "from neurotier.run.jobs import say; say('a line')"
+        subprocess.run([sys.executable, "-u", "-c", saying], check=True, stderr=theirs.fileno(), env=JOB_ENVIRONMENT)
+        assert ours.recv(100) == b"a line\n"

@@ -317,7 +317,8 @@ def say(line: str, file: TextIO | None = None) -> None:
     """
     file = file or sys.stderr
     try:
-        print(line, file=file, flush=True)
+        file.write(f"{line}\n")  # at once: with PYTHONUNBUFFERED, print would let others write before the line's end
+        file.flush()
     except OSError:  # else the buffered text would fail again at exit, and the process with it
         with open(os.devnull, "w") as nothing:
             os.dup2(nothing.fileno(), file.fileno())
