@@ -247,7 +247,7 @@ def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
     few = inputs(observed=[job(50, 1.5), job(150, 2.5)])
     first, second, *_ = everyone = list(situation.participants)
     assert calibrated(situation, few, [first, second]) == (
-        f"CPU time and bytes by {first} (8.58 MiB) and {second} (25.75 MiB): compute takes 1.00 s and 0.010 s per MB,"
+        f"CPU time and bytes by {first} (8.58 MiB), {second} (25.75 MiB): compute takes 1.00 s and 0.010 s per MB,"
         " which so few records hardly separate (the interval tries each of them alone)"
     )
     assert "and 2 more:" in calibrated(situation, few, everyone)

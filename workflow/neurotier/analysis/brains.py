@@ -162,8 +162,7 @@ def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[Record]:
     for image in images:
         if image.path.endswith(("_T1w.nii", "_T1w.nii.gz")):  # an app's files include sidecars
             try:
-                measured = measure_mask(out, str(derivative_name(image.in_site, "mask", ".nii.gz")))
-                rows.append(mask_row(image, *measured))
+                rows.append(mask_row(image, *measure_mask(out, str(derivative_name(image.in_site, "mask", ".nii.gz")))))
             except FileNotFoundError:
                 continue
             except ToolError as error:

@@ -320,8 +320,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
     for name in re.findall(r'^(?![/#]|"/)("[^"]+"|\S+)', "\n".join(section(content, "files")), re.MULTILINE):
         for file in sorted(path.parent / found for found in glob(name.strip('"'), root_dir=path.parent)):
             if file.is_file():
-                is_large = file.stat().st_size > LARGE_BYTES
-                content += version_of(file) if is_large else file.read_text(errors="replace")
+                content += version_of(file) if file.stat().st_size > LARGE_BYTES else file.read_text(errors="replace")
     base = arguments.get(BASE, "")
     try:
         below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""

@@ -194,5 +194,4 @@ def drop_images(dataset: Path, paths: Sequence[str]) -> str:
 
     git-annex keeps contents of which it finds no other copy; that costs only space.
     """
-    present = [path for path in paths if is_present(dataset, path)]
-    return ask_annex(dataset, "drop", present)[1]
+    return ask_annex(dataset, "drop", [path for path in paths if is_present(dataset, path)])[1]

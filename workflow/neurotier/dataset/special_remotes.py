@@ -109,8 +109,7 @@ def main() -> None:
         sys.exit("this is about the source of a clone: git-annex has never worked there, so there are no contents")
     branches = [ref for ref in git("for-each-ref", "--format=%(refname)").split(b"\n") if ref.endswith(b"git-annex")]
     logs = [git("cat-file", "-p", b + b":remote.log") for b in branches if git("ls-tree", b, "remote.log")]
-    lines = b"\n".join(logs).split(b"\n")
-    if program := next(filter(None, map(refused_in, lines)), "") or hooked(Path.cwd()):
+    if program := next(filter(None, map(refused_in, b"\n".join(logs).split(b"\n"))), "") or hooked(Path.cwd()):
         if not all(branch.startswith(b"refs/remotes/") for branch in branches):
             sys.exit(f"git-annex would start {program!r}")
         keys = {NOTE: program, "remote.origin.annex-ignore": "true", "datalad.install.inherit-local-origin": "false"}

@@ -263,13 +263,12 @@ class Campaign(NamedTuple):
     @property
     def to_do(self) -> list[PlannedRun]:
         """The runs that are to be done: one that was stopped, in whole or in part, says nothing about its condition."""
-        again = self.settings.campaign.repeat_invalid
         return [
             run
             for run in self.planned
             if not (condition := self.condition_of(run))
             or condition.get("stopped")
-            or (again and condition["valid"] != VALID)
+            or (self.settings.campaign.repeat_invalid and condition["valid"] != VALID)
         ]
 
 
@@ -520,8 +519,7 @@ def snakemake(arguments: Iterable[object], log: Path) -> int:
 
 def last_said(log: Path) -> str:
     """The last thing that neurotier said in the log of a Snakemake; empty if it said nothing."""
-    said = re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)
-    return next(reversed(said), "")
+    return next(reversed(re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)), "")
 
 
 def make_cache_ready(asked: str, inner: Settings, places: Places) -> CacheState:
