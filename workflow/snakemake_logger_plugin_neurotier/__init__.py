@@ -33,7 +33,7 @@ NOT_SUBMITTED = "Exception in run_job for rule "
 """The plugin slurm says it, with a trace, of a job for which it does not call sbatch, as for a forbidden option."""
 
 UNWRITABLE = "|".join(
-    str(getattr(errno, name)) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "ESTALE", "EIO")
+    str(getattr(errno, name)) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "ESTALE", "EIO", "EFBIG")
 )
 
 NO_ROOM = re.compile(
