@@ -77,6 +77,13 @@ def strictly_limited(device: str, wanted: bool) -> Iterator[None]:
     """Limit what may be dirty of a device."""
     number = Path("/sys/block", Path(device).name, "dev").read_text().strip()
     limits = Path("/sys/class/bdi", number)
+
+    def free() -> None:
+        (limits / "max_ratio").write_text("100")
+        (limits / "strict_limit").write_text("0")
+
+    if wanted or (limits / "strict_limit").exists():  # older kernels have none
+        free()  # who had it before may have been killed
     if wanted:
         (limits / "strict_limit").write_text("1")
         (limits / "max_bytes").write_text(str(4 * MIB))
@@ -84,8 +91,7 @@ def strictly_limited(device: str, wanted: bool) -> Iterator[None]:
         yield
     finally:
         if wanted:  # the device stays, for whoever has it next
-            (limits / "max_ratio").write_text("100")
-            (limits / "strict_limit").write_text("0")
+            free()
 
 
 @contextmanager
