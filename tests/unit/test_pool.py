@@ -512,3 +512,5 @@ def test_a_line_is_written_at_once() -> None:
         saying = "from neurotier.run.jobs import say; say('a line')"
         subprocess.run([sys.executable, "-u", "-c", saying], check=True, stderr=theirs.fileno(), env=JOB_ENVIRONMENT)
         assert ours.recv(100) == b"a line\n"
+        closed = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", f"{saying}; print('and went on')"]
+        assert subprocess.check_output(closed, env=JOB_ENVIRONMENT).endswith(b"and went on\n"), "as a daemon has it"

@@ -167,8 +167,8 @@ def dataset_json(dataset: Dataset) -> Record:
 def read_failures(places: Places) -> list[Record]:
     """Failure records of participants that the index still selects."""
     selected = selected_in(places)
-    failures = [read_json(file) for file in sorted(places.failures.rglob("*.json"))]
-    return [failure for failure in failures if failure["participant"] in selected]
+    files = sorted(places.failures.rglob("*.json"))
+    return [failure for failure in map(read_json, files) if failure["participant"] in selected]
 
 
 def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
@@ -317,8 +317,8 @@ def say(line: str, file: TextIO | None = None) -> None:
     """
     file = file or sys.stderr
     try:
-        file.write(f"{line}\n")  # at once: with PYTHONUNBUFFERED, print would let others write before the line's end
-        file.flush()
+        # at once: with PYTHONUNBUFFERED, others would write before the line's end; print bears a closed stream
+        print(f"{line}\n", end="", file=file, flush=True)
     except OSError:  # else the buffered text would fail again at exit, and the process with it
         with open(os.devnull, "w") as nothing:
             os.dup2(nothing.fileno(), file.fileno())

@@ -144,8 +144,7 @@ class Needs:
         """How many participants compute, and how many copy, at the same time in ``slots`` slots, as far as known."""
         most = (self.settings.shares.at_once or 1) if self.elsewhere else slots or 1
         at_once = min(max(1, most if slots is None else min(most, slots)), len(members))
-        copying = min(self.settings.shares.staging_beside, len(members) - at_once)
-        return Granted(at_once=at_once, copying=copying)
+        return Granted(at_once=at_once, copying=min(self.settings.shares.staging_beside, len(members) - at_once))
 
     def needs_of_share(self, share: str, attempt: int = 1) -> Granted:
         """What the job of a share requests: the needs of its largest participants, as many as run at once.
