@@ -259,6 +259,13 @@ def test_a_file_that_is_a_folder_is_given_to_an_app_whole(tmp_path: Path, suffix
     assert {image.path.rpartition("/")[2].removeprefix("sub-01_") for image in found} == set(left.split())
 
 
+def test_an_app_is_given_files_in_a_folder_that_is_named_like_its_session(tmp_path: Path) -> None:
+    """BIDS has no such folders, and pybids finds what is in them."""
+    path = "sub-01/sub-01_ses-1/anat/sub-01_ses-1_run-2_T1w.nii.gz"
+    plain_dataset(tmp_path, {path: small_head()})
+    assert [(image.path, image.bids_run) for image in index(tmp_path, ["T1w"]).images] == [(path, "2")]
+
+
 def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(tmp_path: Path) -> None:
     """And nothing to a tool, nor are descriptions to either."""
     plain_dataset(tmp_path, {t1w("01"): small_head()})

@@ -362,7 +362,7 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
     if suffixes is None:
         ends = T1W.search(path)
         return read_image(path, site) if ends and (ends[1] or is_t1w(str(below))) else None
-    name = next((part for part in rest if part.startswith("sub-")), below.name)  # CTF's and ZARR's files are folders
+    name = next((part for part in rest if re.fullmatch("sub-.*_[^-]+", part)), below.name)  # a CTF file is a folder
     if not rest or (suffixes and name.split(".")[0].rsplit("_", 1)[-1] not in suffixes):
         return None
     if not SAFE_PATH.fullmatch(path):

@@ -226,8 +226,9 @@ def campaign_runs(plan: Path) -> Compared:
         folder = plan.parent / "runs" / row["folder"]
         condition = whole_json(folder / "condition.json")
         if condition:
-            cache = condition["cache_state"]["state"]
-            found = runs_of_results(folder, OF_CAMPAIGN, row["placement"], row["repetition"], cache)
+            found = runs_of_results(
+                folder, OF_CAMPAIGN, row["placement"], row["repetition"], condition["cache_state"]["state"]
+            )
             judged = {"valid": condition["valid"], "parallelism": row["parallelism"], "cache": row["cache"]}
             compared += Compared([run | judged for run in found.runs], found.participants, found.traffic)
     return compared
