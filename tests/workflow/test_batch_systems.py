@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
-from support import ENVIRONMENT, ROOT, Project, sleeping, wait_for
+from support import ENVIRONMENT, ROOT, Project, read_json, sleeping, wait_for
 
 PROFILE = ROOT / "profiles" / "cluster-generic" / "profile.yaml"
 COMMANDS = {
@@ -64,7 +64,11 @@ def test_a_job_is_submitted_followed_and_missed_when_it_is_killed(project: Proje
 
 
 @pytest.mark.nightly
-def test_a_job_whose_head_was_killed_is_ended_by_the_next(project: Project, batch: Batch) -> None:
+def test_a_job_whose_head_was_killed_is_ended_by_the_next(
+    project: Project, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even in a job of Slurm's that was started again; its own jobs were not."""
+    monkeypatch.setitem(ENVIRONMENT, "SLURM_RESTART_COUNT", "1")
     project.heads("01")
     given = project.configure(tool=sleeping(30))
     arguments = ["participants", *given, "--profile", "site"]
@@ -76,3 +80,4 @@ def test_a_job_whose_head_was_killed_is_ended_by_the_next(project: Project, batc
         "neurotier: ended 1 cluster job left by an earlier run: 2"
     )
     assert batch.states() == ["ended 265", "ended 137", "ended 0"]
+    assert read_json(max(project.results.glob("state/runs/*.json")))["again"] is False

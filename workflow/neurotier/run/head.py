@@ -372,6 +372,7 @@ class Head:
             }
             write_json(places.runs / f"{run}.json", facts)
         os.environ[RUN] = run
+        os.environ.pop("SLURM_RESTART_COUNT", None)  # of the job that this is in: its own jobs begin with none
         if elsewhere:
             on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
         remove_whatever(places.outputs)  # a run may rewrite all outputs and then be killed

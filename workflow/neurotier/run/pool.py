@@ -644,8 +644,9 @@ class Pool:
             self.places.failure(name).unlink(missing_ok=True)
             images = self.selected[name]
             ensure_clone(self.settings, self.places, images[0].site, say_in_log)
-            paths = files_of(images, self.dataset, self.settings)
-            fetched = get_images(self.dataset, paths, self.settings.dataset, say_in_log)
+            fetched = get_images(
+                self.dataset, files_of(images, self.dataset, self.settings), self.settings.dataset, say_in_log
+            )
             said.send({**times_so_far(), "fetched_files": fetched})
         return result.exit_code
 

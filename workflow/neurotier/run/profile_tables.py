@@ -127,9 +127,11 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     A finished run keeps its row (:func:`close_run`), whatever later runs repair or replace. The rows of other runs are
     made from the existing records.
     """
-    noted = map(read_json, sorted(places.runs.glob("*.json")))
-    made = [facts.get("row") or run_row(places, facts, rows, failures, everyone) for facts in noted]
-    return [row for row in made if row is not None]
+    return [
+        row
+        for facts in map(read_json, sorted(places.runs.glob("*.json")))
+        if (row := facts.get("row") or run_row(places, facts, rows, failures, everyone))
+    ]
 
 
 def close_run(places: Places, run: str, everyone: Collection[str], failures: Sequence[Record]) -> None:
