@@ -18,7 +18,7 @@ from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.run.head import acquire, refuse_planted_results
 from neurotier.run.plan import Plan
-from neurotier.run.preconditions import Others, check_programs, check_start
+from neurotier.run.preconditions import Others, check_programs, check_start, other_results
 from neurotier.run.snakemake_internals import Command
 from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
@@ -39,7 +39,10 @@ def looked(
 def test_of_an_app_s_derivatives_that_are_replaced_only_what_describes_the_dataset_stays(tmp_path: Path) -> None:
     """FreeSurfer's surfaces beside the registered source passed for what the next app had made, in a commit of it."""
     places = Places(*[tmp_path] * 5)
-    folder, stays = places.derivatives / "SiteA", [".git/HEAD", "code/run.py", "prov/a", "sourcedata/raw/b"]
+    folder, stays = (
+        places.derivatives / "SiteA",
+        [".git/HEAD", "code/run.py", "prov/a", "sourcedata/.mine", "sourcedata/raw/b"],
+    )
     for name in (*stays, "sub-1/c", "sourcedata/freesurfer/sub-1/d", "sourcedata/e", "raw/f"):
         write_text(folder / name, "text")
     mine = tmp_path / "mine"
@@ -51,6 +54,21 @@ def test_of_an_app_s_derivatives_that_are_replaced_only_what_describes_the_datas
     Others(places, "", by_app=True).remove()
     assert (mine / "sub-1/g").exists()
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == stays
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_an_app_made_goes_whole_whichever_record_is_read_first(tmp_path: Path, first: int) -> None:
+    """Of results into which those of a tool were copied."""
+    settings = settings_at(tmp_path)
+    plan = Plan(settings, Places.from_settings(settings), elsewhere=False)
+    targets = frozenset(["participants"])
+    command = Command(True, False, targets, frozenset(), forced=True, reindexes=False, keep_going=True, cancel="")
+    for name, made in (("sub-1", {"tool": "noop"}), ("sub-2", {"app": "x"}), ("sub-3", {}))[:: 1 - 2 * first]:
+        write_json(plan.places.record(name), {"run": name})
+        write_json(plan.places.runs / f"{name}.json", {"made_with": made or None})
+    found = other_results(plan, plan.places, command)
+    assert found
+    assert found.by_app
 
 
 def test_a_source_that_is_cloned_may_be_gone_and_a_folder_may_not(tmp_path: Path) -> None:

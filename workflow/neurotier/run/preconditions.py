@@ -276,7 +276,7 @@ class Others(NamedTuple):
         last: if this is killed, the next start knows from them what is left.
         """
         for folder in self.folders:
-            patterns = ["[!.]*", "sourcedata/*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
+            patterns = ["[!.]*", "sourcedata/[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
             stays = {folder / name for name in (*SAVED, "sourcedata/raw")}
             for entry in {entry for pattern in patterns for entry in folder.glob(pattern)} - stays:
                 if not entry.parent.is_symlink():  # the user's own, such as to the source
@@ -324,7 +324,7 @@ def other_results(plan: Plan, places: Places, command: Command) -> Others | None
     with_others = {
         file.stem: made
         for file in places.runs.glob("*.json")
-        if differing(made := whole_json(file).get("made_with", here), here)
+        if differing(made := whole_json(file).get("made_with") or here, here)
     }
     files = places.records.rglob("*.json") if with_others else ()  # half a million are read only if some may differ
     found = [with_others[run] for file in files if (run := f"{whole_json(file).get('run')}") in with_others]
@@ -334,7 +334,7 @@ def other_results(plan: Plan, places: Places, command: Command) -> Others | None
     made = f"{counted(found.count(there), 'participant')} analysed with {said(there, keys)}"
     becomes = "are removed, and everyone is" if command.starts else "would be removed, and everyone would be"
     line = f"neurotier: {places.derivatives}: {made} {becomes} analysed with {said(here, keys)}"
-    others = Others(places, line, "app" in there)
+    others = Others(places, line, any("app" in one for one in found))
     is_history = "dataset" in keys and any((folder / ".git").exists() for folder in others.folders)
     if is_history or not command.forced:
         again = "have these removed and everyone analysed with --forcerun analyze_participants"
