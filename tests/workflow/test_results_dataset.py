@@ -229,6 +229,31 @@ def test_a_plain_folder_cannot_be_a_source(tmp_path: Path) -> None:
     remove_tree(project.folder)
 
 
+def test_a_group_level_says_which_caches_it_has_read(tmp_path: Path, demo_source: Path, engine: Engine) -> None:
+    """Contents that are placed anew are no reason to analyse participants again, but the group level reads them."""
+    app = """case $3 in
+participant) cat /flow/template >/out/sub-$5.txt ;;
+group) cat /flow/template >/out/group.txt ;;
+esac"""
+    image = make_tiny(engine, tmp_path, app)
+    project = Project.at(tmp_path / "project")
+    (project.folder / "demo").symlink_to(demo_source)
+    template = project.folder / "flow" / "template"
+    template.parent.mkdir()
+    caches = {"flow": {"source": "flow", "inside": "/flow"}}
+    whole = {"source": project.folder / "demo", "sites": ["SiteB"]}
+    sections: dict[str, Any] = {"dataset": whole, "app": {"image": image, "name": "tiny", "caches": caches}}
+    read = set()
+    for text in ("early", "late"):
+        template.write_text(text)
+        run(project, "--sdm", "apptainer", "--forcerun", "place_caches", **sections)
+        assert (project.derivatives / "SiteB" / "group.txt").read_text() == text
+        folder = read_json(project.results / "index" / "caches.json")["flow"]["sha256"]
+        noted = map(read_json, (project.derivatives / "SiteB" / "code" / "neurotier").glob("*.json"))
+        read.add(f"sha256:{folder}")
+        assert {how["caches"]["flow"] for how in noted if "group" in how} == read
+
+
 @pytest.mark.nightly("long")
 def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, engine: Engine) -> None:
     """Twice: the group level replaces the folder of a site, whose history stays. What the app reads is elsewhere."""

@@ -249,8 +249,11 @@ def made_by_group_level(
     shared = sorted(files.items() & {written for one in people for written in one.shared.items()})
     names = [path for path, _ in shared]
     made = sorted(files.keys() - {*names, *DESCRIBING})
-    # The image and the folders that it reads are those of the participants, or these would have been analysed again.
-    how = how_it_was_made(read_if_whole(places.record(people[0].name)) | {"run": step["run"]}, places)
+    # The image is that of the participants, or these would have been analysed again; not so the folders that it reads,
+    # but whenever these are placed anew, the group level is done again.
+    placed = read_if_whole(places.index / "caches.json")
+    own = {"run": step["run"], "caches": {name: f"sha256:{cache['sha256']}" for name, cache in placed.items()}}
+    how = how_it_was_made(read_if_whole(places.record(people[0].name)) | own, places)
     if not (how and settings.app.group and made):
         return names, None
     labels = sorted(one.name.rpartition("/")[2] for one in people)
@@ -302,8 +305,12 @@ OPTIONS = {
 }
 
 LOCKS = (
-    *(".gitmodules.lock", ".git/*.lock", ".git/annex/*.lock", ".git/objects/*.lock"),
-    *(".git/objects/info/**/*.lock", ".git/refs/**/*.lock"),
+    ".gitmodules.lock",
+    ".git/*.lock",
+    ".git/annex/*.lock",
+    ".git/objects/*.lock",
+    ".git/objects/info/**/*.lock",
+    ".git/refs/**/*.lock",
 )
 """Files by which git and git-annex keep others away, and which stay when they are killed."""
 
