@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import psutil
 import pytest
 from conftest import missing
 from slow_network import available, slow_network_folder
-from support import Project
+from support import Project, read_json
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +57,15 @@ def test_a_folder_that_is_named_without_a_tier_is_named_too(silent: Path, projec
     ended = project.fails("participants", *given)
     ended.says(f"config key {key}: {silent}")
     assert "does not answer within 20 s" in ended.output
+
+
+def test_the_silent_work_tier_of_a_killed_run_is_named_and_left(silent: Path, project: Project) -> None:
+    project.heads("01")
+    far = {"far": {"path": silent, "kind": "network"}}
+    project.succeeds("participants", *project.configure(tool="noop", tiers=far))
+    settings = project.results / "state" / "settings.json"
+    settings.write_text(json.dumps((kept := read_json(settings)) | {"placement": kept["placement"] | {"work": "far"}}))
+    (facts,) = (project.results / "state" / "runs").glob("*.json")
+    facts.write_text(json.dumps({key: value for key, value in read_json(facts).items() if key != "ended_s"}))
+    ended = project.succeeds("participants", *project.configure(tool="noop"))
+    ended.says(f"of the killed run {facts.stem} stay: tier 'far': {silent} does not answer within 20 s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -79,6 +80,32 @@ def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(projec
     assert first.wait(timeout=2 * PATIENCE_S) == 0
     (run,) = project.table("profile/runs.tsv")
     assert "again" not in run["valid"]
+
+
+@pytest.mark.parametrize("state", ["there", *nightly("open", "gone")])
+def test_a_start_with_another_work_tier_clears_that_of_the_killed_run(project: Project, state: str) -> None:
+    """What is left in memory would take room for good; what may lead elsewhere by now is let alone, and named."""
+    project.heads("01")
+    former = project.folder / "former"
+    former.mkdir()
+    tiers = {"mine": {"path": former, "kind": kind_of(former)}}
+    first = project.start(
+        "participants",
+        *project.configure(tiers=tiers, placement={"work": "mine"}, tool=sleeping(600)),
+        start_new_session=True,
+    )
+    wait_for(lambda: list(former.glob("neurotier-*/work/*/*/owner.json")), first)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait(PATIENCE_S)
+    if state == "open":
+        former.chmod(0o777)
+    if state == "gone":
+        former = former.rename(project.folder / "unmounted")
+    ended = project.succeeds("participants", *project.configure(tool="noop"))
+    assert processes_in(project.folder) == []
+    stays = state != "there"
+    assert bool(list(former.glob("neurotier-*/work/*/*"))) == stays
+    assert len(ended.lines("stay: tier 'mine': ")) == stays
 
 
 @pytest.mark.parametrize("node", [False, *nightly(True)])

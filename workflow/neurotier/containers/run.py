@@ -143,11 +143,24 @@ class Container(NamedTuple):
         marks = {MARK: token} | {name: os.environ[name] for name in [RUN] if name in os.environ}
         network = [] if self.settings.network else ["--net", "--network", "none"]
         return [
-            *(self.engine, "--quiet", "exec", "--containall", "--cleanenv", "--no-home", *network),
+            self.engine,
+            "--quiet",
+            "exec",
+            "--containall",
+            "--cleanenv",
+            "--no-home",
+            *network,
             *(word for name, value in marks.items() for word in ("--env", f"{name}={value}")),
             *(word for bind in binds for word in ("--bind", bind.word())),
             *options,
-            *("--pwd", WORK, str(self.image), "/bin/sh", "-c", SHIM, "sh", *command),
+            "--pwd",
+            WORK,
+            str(self.image),
+            "/bin/sh",
+            "-c",
+            SHIM,
+            "sh",
+            *command,
         ]
 
     @contextmanager

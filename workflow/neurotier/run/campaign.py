@@ -84,8 +84,17 @@ from neurotier.run.scripting import Context
 from neurotier.storage.page_cache import CacheState, prepare_cache
 
 APART = (
-    *("results", "report", "campaign", "comparison", "published", "probe", "advice", "shares", "node_class"),
-    *(*WORKLOADS, "bigbrain"),
+    "results",
+    "report",
+    "campaign",
+    "comparison",
+    "published",
+    "probe",
+    "advice",
+    "shares",
+    "node_class",
+    "bigbrain",
+    *WORKLOADS,
 )
 """Sections that do not change what a run measures; they are left out of its configuration."""
 
@@ -386,8 +395,15 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> 
 # The runs.
 
 ALONE = (
-    *("--snakefile", ROOT / "workflow" / "Snakefile", "--workflow-profile", "none", "--scheduler", "greedy"),
-    *("--keep-going", "--nolock", "--replace-workflow-config"),
+    "--snakefile",
+    ROOT / "workflow" / "Snakefile",
+    "--workflow-profile",
+    "none",
+    "--scheduler",
+    "greedy",
+    "--keep-going",
+    "--nolock",
+    "--replace-workflow-config",
 )
 """Arguments of an inner Snakemake: its file is its whole configuration, and no profile of the outer one applies."""
 

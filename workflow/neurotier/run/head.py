@@ -39,6 +39,7 @@ from neurotier.core.files import (
     remove_partials,
     remove_whatever,
     try_lock,
+    whole_json,
     write_json,
     write_text,
 )
@@ -253,11 +254,10 @@ class Head:
                 if changes:
                     others.remove()
             missing = plan.settle(made, command.forced, at_once, write=changes)
-        analyses = command.targets - WITHOUT_PARTICIPANTS
         said_here = command.is_dry_run or (changes and plan.elsewhere)  # on this machine the pool says it
         if missing and command.is_dry_run:  # moved results have lost the metadata by which Snakemake would see it
             make_anew(self.workflow, plan.places.complete)
-        if missing and analyses and said_here:
+        if missing and command.targets - WITHOUT_PARTICIPANTS and said_here:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
 
@@ -286,9 +286,19 @@ class Head:
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
             if not plan.taken_over:  # jobs that were taken over still need it
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))
-                if not tiers_of(self.settings, elsewhere=plan.elsewhere)["work"].node:  # else its jobs clear it
-                    with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
-                        remove_leftovers(places.work, places.identity)
+                tiers = [tiers_of(self.settings, elsewhere=plan.elsewhere)["work"]]
+                if last and "ended_s" not in last:  # it was killed, maybe with another work tier
+                    try:
+                        left = tiers_of(load_settings(places.results), elsewhere=last["elsewhere"])["work"]
+                        left.require_answer()
+                        left.check()
+                        tiers.append(left)
+                    except (NeurotierError, OSError) as error:
+                        say(f"neurotier: work files of the killed run {last['run']} stay: {error}")
+                for tier in tiers:
+                    if not tier.node:  # else its jobs clear it
+                        with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
+                            remove_leftovers(tier.folder("work") / places.work.name, places.identity)
                 remove_partials(places.results)
         damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
         if changes:
@@ -331,7 +341,13 @@ class Head:
         elsewhere = plan.elsewhere
         log_apart(workflow, places.logs / "slurm")
         name_lost_disks(workflow)
-        check_programs(self.rules_here(), settings, say)
+        rules = {*self.own_names(rules_to_run_here(workflow))}  # and those known only when participants are chosen
+        is_advised = "tabulate_advice" in rules
+        if not elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
+            rules.add("prepare_tool")
+        if is_advised and not any(places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
+            rules.add("probe_tier")
+        check_programs(rules, settings, say)
         compile_library()
         end_at_signals()
         spare_jobs_interrupts()
@@ -368,7 +384,12 @@ class Head:
                 "settings": noted(settings),
                 "tiers": {role: tier.facts() for role, tier in tiers.items()},
                 "versions": versions(),
-                **machine(),
+                "host": socket.gethostname(),
+                "kernel": f"{platform.system()} {platform.release()}",
+                "cpus": len(os.sched_getaffinity(0)),
+                "memory_bytes": psutil.virtual_memory().total,
+                "swap_bytes": psutil.swap_memory().total,
+                "swap_out_before_bytes": psutil.swap_memory().sout,
             }
             write_json(places.runs / f"{run}.json", facts)
         os.environ[RUN] = run
@@ -378,16 +399,6 @@ class Head:
         remove_whatever(places.outputs)  # a run may rewrite all outputs and then be killed
         if not elsewhere and not settings.is_campaign:
             self.watch = Watch(places, run)
-
-    def rules_here(self) -> set[str]:
-        """Rules that run on this machine, with those that Snakemake only learns of when participants are chosen."""
-        rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
-        is_advised = "tabulate_advice" in rules
-        if not plan.elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
-            rules.add("prepare_tool")
-        if is_advised and not any(self.places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
-            rules.add("probe_tier")
-        return rules
 
     def finish(self, succeeded: bool) -> None:
         """End a run; after failures, write pages about what was done."""
@@ -583,29 +594,13 @@ def identifier() -> str:
 
 def forget_runs_of_another(places: Places) -> None:
     """Forget unfinished runs and cluster jobs if this folder is a copy: they may still go on in the original."""
-    try:
+    with suppress(*DAMAGED):
         made = results_folder(Settings.from_json(read_json(places.settings_file)))
-        is_copy = made.exists() and not made.samefile(places.results)
-    except DAMAGED:
-        return
-    if is_copy:
-        remove_whatever(places.journal(""))
-        for file in places.runs.glob("*.json"):
-            with suppress(*DAMAGED):
-                if "ended_s" not in read_json(file):
+        if made.exists() and not made.samefile(places.results):
+            remove_whatever(places.journal(""))
+            for file in places.runs.glob("*.json"):
+                if "ended_s" not in whole_json(file):
                     remove_whatever(file)
-
-
-def machine() -> Record:
-    """Facts about the node that Snakemake runs on."""
-    return {
-        "host": socket.gethostname(),
-        "kernel": f"{platform.system()} {platform.release()}",
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_bytes": psutil.virtual_memory().total,
-        "swap_bytes": psutil.swap_memory().total,
-        "swap_out_before_bytes": psutil.swap_memory().sout,
-    }
 
 
 def versions() -> dict[str, str]:

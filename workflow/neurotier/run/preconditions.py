@@ -53,7 +53,11 @@ WRITTEN = ("results", "work", "images", "image_store")
 """Folders that must not lie in the dataset. That of clones may: a plain folder has none, and may be its tier's root."""
 
 AFTER_INDEX = (
-    *("validate_dataset", "describe_derivatives", "fetch_images", "analyze_participants", "drop_images"),
+    "validate_dataset",
+    "describe_derivatives",
+    "fetch_images",
+    "analyze_participants",
+    "drop_images",
     "run_group_level",
 )
 """Rules whose jobs Snakemake does not know until it has evaluated the index, a checkpoint."""

@@ -38,8 +38,18 @@ UNKNOWN_SHARE = 0.01
 
 
 RUN_COLUMNS = (
-    *("run", "participant", "phase", "host", "start_s", "end_s", "wall_s", "cpu_s", "io_s"),
-    *(*ACCOUNT, "residual_s", "account_reason"),
+    "run",
+    "participant",
+    "phase",
+    "host",
+    "start_s",
+    "end_s",
+    "wall_s",
+    "cpu_s",
+    "io_s",
+    *ACCOUNT,
+    "residual_s",
+    "account_reason",
 )
 """The columns of ``profile.tsv`` that the row of a run is computed from."""
 

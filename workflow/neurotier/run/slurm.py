@@ -26,8 +26,15 @@ CANCEL_S = 90.0
 LOOK_S = 1.0
 
 OVER = (
-    *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"),
-    *("PREEMPTED", "BOOT_FAIL", "DEADLINE"),
+    "COMPLETED",
+    "CANCELLED",
+    "FAILED",
+    "TIMEOUT",
+    "OUT_OF_MEMORY",
+    "NODE_FAIL",
+    "PREEMPTED",
+    "BOOT_FAIL",
+    "DEADLINE",
 )
 """States in which a job does nothing any more."""
 
