@@ -433,8 +433,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     inner = inner_settings(run.configuration, settings, results, file)
     places = Places.from_settings(inner)
     write_text(log, "")
-    cores = condition.parallelism * threads_of(inner)
-    arguments = [*ALONE, "--drop-metadata", "--configfile", file, "--cores", cores]
+    arguments = [*ALONE, "--drop-metadata", "--configfile", file, "--cores", condition.parallelism * threads_of(inner)]
     if inner.in_containers:
         arguments += ["--sdm", "apptainer"]
     if "mem_mb" in campaign.limits:

@@ -287,14 +287,14 @@ class Head:
             if not plan.taken_over:  # jobs that were taken over still need it
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))
                 tiers = [tiers_of(self.settings, elsewhere=plan.elsewhere)["work"]]
-                if last and "ended_s" not in last:  # it was killed, maybe with another work tier
+                if "elsewhere" in last and "ended_s" not in last:  # it was killed, maybe with another work tier
                     try:
                         left = tiers_of(load_settings(places.results), elsewhere=last["elsewhere"])["work"]
                         left.require_answer()
                         left.check()
                         tiers.append(left)
                     except (NeurotierError, OSError) as error:
-                        say(f"neurotier: work files of the killed run {last['run']} stay: {error}")
+                        say(f"neurotier: work files of the killed run {last.get('run')} stay: {error}")
                 for tier in tiers:
                     if not tier.node:  # else its jobs clear it
                         with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
