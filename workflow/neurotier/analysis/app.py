@@ -197,8 +197,11 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
     sessions = {image.session for image in job.images if selector(job.settings.dataset.runs, "run")(image.bids_run)}
     labels = sorted(sessions - {""}) if app.level == "session" else [""]
     if not labels:
-        fix = "leave the participant out, or set app.level to participant"
-        raise InputError("has no session, and the app is called by session", f"sub-{label}", fix)
+        raise InputError(
+            "has no session, and the app is called by session",
+            f"sub-{label}",
+            "leave the participant out, or set app.level to participant",
+        )
     starts = []
     calls = []
     removal = Removal()

@@ -238,8 +238,11 @@ class Program(MaskTool):
         if file := shutil.which(program):
             return file
         problem = f"{program} is not on PATH" if "/" not in program else f"no {program}"
-        fix = f"install or load it, or name its image in tool.{self.name}.image and add --sdm apptainer"
-        raise ToolError(problem, f"tool {self.name!r}", fix)
+        raise ToolError(
+            problem,
+            f"tool {self.name!r}",
+            f"install or load it, or name its image in tool.{self.name}.image and add --sdm apptainer",
+        )
 
     def version(self) -> str:
         file, where = self.find(), f"tool {self.name!r}"

@@ -97,14 +97,20 @@ def read_reference(text: str, where: str) -> Reference:
     where = f"config key {where}: {text}"
     if REGISTRY.match(text):
         if not DIGEST.search(text):
-            fix = "add @sha256:DIGEST (library://: :sha256.DIGEST)"
-            raise SettingsError("is not pinned: another image may have this name tomorrow", where, fix)
+            raise SettingsError(
+                "is not pinned: another image may have this name tomorrow",
+                where,
+                "add @sha256:DIGEST (library://: :sha256.DIGEST)",
+            )
         return Reference(text, "registry")
     if text.startswith("datalad:"):
         found = DATASET.fullmatch(text)
         if found is None:
-            fix = "write datalad:SOURCE#NAME, and @sha256:DIGEST after it if it must be that image"
-            raise SettingsError("names no image of a dataset", where, fix)
+            raise SettingsError(
+                "names no image of a dataset",
+                where,
+                "write datalad:SOURCE#NAME, and @sha256:DIGEST after it if it must be that image",
+            )
         source = found["source"]
         if is_address(source):
             if reason := refusal(source):
@@ -224,11 +230,17 @@ def path_of(dataset: Path, name: str, where: str) -> str:
         raise SourceError(f"{lies} leads out of it", where)
     entry = ask_git(dataset, "ls-tree", "HEAD", "--", str(path))
     if not entry:
-        fix = "if that is in a sub-dataset, name the sub-dataset as the source"
-        raise SourceError(f"{lies} is not in it", where, fix)
+        raise SourceError(
+            f"{lies} is not in it",
+            where,
+            "if that is in a sub-dataset, name the sub-dataset as the source",
+        )
     if entry.startswith(FOLDERS):
-        fix = "name one that is a file (docker-archive: and oci: take images of Docker)"
-        raise SourceError(f"{lies} is a folder, and no image file", where, fix)
+        raise SourceError(
+            f"{lies} is a folder, and no image file",
+            where,
+            "name one that is a file (docker-archive: and oci: take images of Docker)",
+        )
     return str(path)
 
 

@@ -95,8 +95,11 @@ class Bind(NamedTuple):
         '/data:/in:ro'
         """
         if any(c in f"{self.host}{self.inside}" for c in ":,"):
-            fix = "choose a path without them"
-            raise ContainerError("a path with a colon or a comma cannot be bound", self.host, fix)
+            raise ContainerError(
+                "a path with a colon or a comma cannot be bound",
+                self.host,
+                "choose a path without them",
+            )
         return f"{self.host}:{self.inside}:{'rw' if self.writable else 'ro'}"
 
 

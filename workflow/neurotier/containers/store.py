@@ -315,8 +315,7 @@ class Store(Shelf):
                 digest = sha256(source)
                 if reference.digest not in (None, digest):
                     problem = f"is another image (sha256 {digest[:12]}...)"
-                    fix = "correct the digest, or ask who keeps the dataset"
-                    raise SourceError(problem, reference.text, fix)
+                    raise SourceError(problem, reference.text, "correct the digest, or ask who keeps the dataset")
                 facts = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
                 if is_own:
                     flush_file_system(source)
@@ -408,8 +407,11 @@ class Store(Shelf):
         if says_full(said):
             raise TierError(f"has no room for the unpacked image {source.stem}", self.images)
         if lacking := UNMADE.search(said):
-            fix = "place images on another tier"
-            raise TierError(f"cannot hold the unpacked image {source.stem}: {lacking[0]}", self.images, fix)
+            raise TierError(
+                f"cannot hold the unpacked image {source.stem}: {lacking[0]}",
+                self.images,
+                "place images on another tier",
+            )
         if code not in (0, NOT_ALL) or "failed to read" in said:
             raise ContainerError(f"cannot be unpacked (unsquashfs: exit code {code})", source, AGAIN)
 
@@ -422,8 +424,11 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
     """Raise :class:`AlteredError` unless a file, which is ``source`` or a copy of it, has the image's digest."""
     digest = sha256(file)
     if digest != image.sha256:
-        problem = f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {digest[:12]}... now)"
-        raise AlteredError(problem, source, AGAIN)
+        raise AlteredError(
+            f"has changed since it was obtained (sha256 {image.sha256[:12]}... then, {digest[:12]}... now)",
+            source,
+            AGAIN,
+        )
 
 
 AGAIN = "start with --forcerun obtain_image"
@@ -506,8 +511,7 @@ def place_cache(shelf: Shelf, cache: Cache) -> Path:
         with blaming(cache.name):
             copy_tree(source.resolve(), partial, write_back=True)
         if placed_sha256(partial, permissions=False) != cache.sha256:
-            fix = "start with --forcerun place_caches"
-            raise SourceError("has changed since it was looked at", where, fix)
+            raise SourceError("has changed since it was looked at", where, "start with --forcerun place_caches")
 
     def note_use() -> None:
         with suppress(OSError):  # the results tier may be full, and the cache still usable

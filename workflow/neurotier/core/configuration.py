@@ -97,15 +97,24 @@ def check(config: Facts) -> None:
     for key, name in named:
         where, role = f"config key {key}", key.rpartition(".")[2]
         if name not in tiers:
-            fix = f"declare it under tiers, or use one of: {', '.join(tiers)}"
-            raise SettingsError(f"no tier is named {name!r}{suggestion(name, tiers)}", where, fix)
+            raise SettingsError(
+                f"no tier is named {name!r}{suggestion(name, tiers)}",
+                where,
+                f"declare it under tiers, or use one of: {', '.join(tiers)}",
+            )
         declared = config["tiers"][name]
         if declared["node"] and role in SHARED_ROLES:
-            problem = f"tier {name!r} is each node's own (node: true), and all jobs must see the same {role}"
-            raise SettingsError(problem, where, "place it on a tier that all nodes share")
+            raise SettingsError(
+                f"tier {name!r} is each node's own (node: true), and all jobs must see the same {role}",
+                where,
+                "place it on a tier that all nodes share",
+            )
         if declared["read_only"] and role in WRITTEN_ROLES:
-            problem = f"tier {name!r} is only read (read_only: true), and {role} is written"
-            raise SettingsError(problem, where, "place it on another tier")
+            raise SettingsError(
+                f"tier {name!r} is only read (read_only: true), and {role} is written",
+                where,
+                "place it on another tier",
+            )
     if config["bigbrain"]["numa"] != "none" and "spark" in config["bigbrain"]["engines"]:
         raise SettingsError(
             "Spark's tasks cannot be pinned one by one, as forks of one JVM's daemon",
@@ -267,8 +276,12 @@ def check_program(program: Facts, key: str) -> None:
     """
     words = split_words(program["command"], f"{key}.command")
     if "input" not in check_templates(words, OF_A_PROGRAM, f"{key}.command"):
-        fix = "say in it where the path of the image goes, and where that of the folder for what is written"
-        raise SettingsError("has no {input}", f"config key {key}.command", f"{fix}: {{input}}, {{output}}")
+        raise SettingsError(
+            "has no {input}",
+            f"config key {key}.command",
+            "say in it where the path of the image goes, and where that of the folder for what is written: {input}, "
+            "{output}",
+        )
     if program["version"]:
         split_words(program["version"], f"{key}.version")
     written = [(name, program[name]) for name in ("mask", "brain") if program[name]]
@@ -278,8 +291,11 @@ def check_program(program: Facts, key: str) -> None:
     [(name, file)] = written
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts or "{" in file:
-        fix = "name a file in that folder, such as mask.nii.gz"
-        raise SettingsError(f"{file!r} is not below {{output}}", f"config key {key}.{name}", fix)
+        raise SettingsError(
+            f"{file!r} is not below {{output}}",
+            f"config key {key}.{name}",
+            "name a file in that folder, such as mask.nii.gz",
+        )
 
 
 def split_words(command: str, where: str) -> list[str]:
@@ -333,7 +349,10 @@ def check_templates(texts: Sequence[str], known: Collection[str], where: str) ->
                 raise SettingsError(f"{text!r} has something other than a name in braces", where, fix)
             if name not in known:
                 names = ", ".join(f"{{{one}}}" for one in known)
-                fix = f"use one of {names}; write {{{{ for a brace"
-                raise SettingsError(f"{text!r}: nothing is called {{{name}}} here", where, fix)
+                raise SettingsError(
+                    f"{text!r}: nothing is called {{{name}}} here",
+                    where,
+                    f"use one of {names}; write {{{{ for a brace",
+                )
             used.add(name)
     return used

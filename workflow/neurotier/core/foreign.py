@@ -420,8 +420,7 @@ def copy_tree(
             with suppress(FileExistsError, NotADirectoryError):
                 copy.parent.mkdir(parents=True, exist_ok=True)
             if copy.parent.resolve() != real / below or not copy.parent.is_dir():
-                what = f"lies below {str(below)!r}, which is a link or a file in the target"
-                raise ForeignError(what, path)
+                raise ForeignError(f"lies below {str(below)!r}, which is a link or a file in the target", path)
             made.add(below)
         try:
             if entry.is_link:

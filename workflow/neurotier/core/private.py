@@ -104,8 +104,11 @@ def refuse_unless_ours(folder: Path, where: str) -> None:
         )
     if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and folder == private_folder(folder.parent):
         mode = stat.S_IMODE(facts.st_mode)
-        fix = f"check who has written there, then chmod 700 {folder}"
-        raise TierError(f"{folder} is writable by other users (mode {mode:o})", where, fix)
+        raise TierError(
+            f"{folder} is writable by other users (mode {mode:o})",
+            where,
+            f"check who has written there, then chmod 700 {folder}",
+        )
 
 
 def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:

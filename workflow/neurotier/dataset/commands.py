@@ -266,16 +266,22 @@ def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = 
             raise SourceError(f"{problem}: {reason}", where, fix) from None
         if "MissingExternalDependency" in names:
             # DataLad asks git for its version, and reports a git that was killed as missing
-            fix = "start the same command again; if that does not help, reinstall the environment"
-            raise SourceError(f"does not answer: {one_line(str(error))}", "git or git-annex", fix) from None
+            raise SourceError(
+                f"does not answer: {one_line(str(error))}",
+                "git or git-annex",
+                "start the same command again; if that does not help, reinstall the environment",
+            ) from None
         if not isinstance(code, int):
             raise
         said = getattr(error, "stderr", "") or getattr(error, "stdout", "") or "it gives no reason"
         words = map(str, getattr(error, "cmd", []))
         command = " ".join([word for word in words if word[:1] != "-" and "=" not in word][:2])  # without git's options
         if not 0 <= code <= 128:
-            fix = "see whether memory is short or a tier full, and start the same command again"
-            raise KilledError(f"{command} was killed", "git or git-annex", fix) from None
+            raise KilledError(
+                f"{command} was killed",
+                "git or git-annex",
+                "see whether memory is short or a tier full, and start the same command again",
+            ) from None
         reason = one_line(str(said))[:200]
         raise SourceError(f"{command} failed with exit code {code}: {reason}", "git or git-annex") from None
 

@@ -168,8 +168,11 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             if os.path.islink(dataset / path) and not content_of(dataset, path, links_to).key:
                 raise SourceError("is not in the dataset", path)  # else it may be gone, to return
         if left and said == "not available":  # all that it says if it knows no copy: no retry can help
-            fix = "ask the dataset's keepers, or leave the participant out"
-            raise SourceError("git-annex knows of no copy of its content", left[0], fix)
+            raise SourceError(
+                "git-annex knows of no copy of its content",
+                left[0],
+                "ask the dataset's keepers, or leave the participant out",
+            )
         if left:
             # where that file is missing, git-annex cannot look up "tcp", and skips the source
             fix = "" if Path("/etc/protocols").exists() else "install netbase, needed for HTTP, and remove the clone"

@@ -61,7 +61,7 @@ MAY_LACK = ("site", "session", "bids_run")
 INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|bval|bvec)")
 """Files at a dataset's root that apply to the images of all participants."""
 
-HIDDEN = r"\.(?!z(array|attrs|group|metadata)$)"
+HIDDEN = r"\.(?!z(array|attrs|group|metadata)\Z)"
 """Regular expression of how a hidden name begins, which BIDS ignores; those within an OME-ZARR image describe it."""
 
 SAFE_PATH = re.compile(rf"(?!(.*/)?{HIDDEN})[A-Za-z0-9_.+/-]+")

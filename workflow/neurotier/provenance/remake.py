@@ -262,8 +262,11 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
     except SettingsError as error:
         raise ContainerError(error.what, f"the recorded image {reference}", fix) from None
     if f"sha256:{image.sha256}" != container["digest"]:
-        problem = f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded"
-        raise ContainerError(problem, reference, fix)
+        raise ContainerError(
+            f"has the digest sha256:{image.sha256}, and {container['digest']} was recorded",
+            reference,
+            fix,
+        )
     caches = {}
     for name, each in settings.app.caches.items():
         named, recorded = CACHE.format(name.replace("-", "_")), how.get("caches", {}).get(name)

@@ -388,8 +388,11 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> 
     for resource, room in fits(known, needs_of(own, people)).items():
         if room < asked:
             what, unit, fix = SCARCE[resource]
-            problem = f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}"
-            raise SettingsError(problem, where, f"lower it, {fix}")
+            raise SettingsError(
+                f"{asked} at once need more {what} than there is: {room} fit into {known[resource]:,} {unit}",
+                where,
+                f"lower it, {fix}",
+            )
 
 
 # The runs.
@@ -445,15 +448,21 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     if snakemake(["ready", *arguments], log) != 0:
         raise failed("could not be made ready")
     if len({(each.index / "images.sha256").read_text() for each in (campaign.places, places)}) > 1:
-        fix = "name dataset.version, or, of a plain folder, start with --forcerun index_dataset"
-        raise RunError("the dataset is not the one that was indexed for the campaign any more", condition, fix)
+        raise RunError(
+            "the dataset is not the one that was indexed for the campaign any more",
+            condition,
+            "name dataset.version, or, of a plain folder, start with --forcerun index_dataset",
+        )
     mounts = {one["path"]: f"{one['mount_point']} ({one['fs_type']})" for one in last_facts(places)["tiers"].values()}
     for earlier in campaign.planned:
         for path, before in campaign.condition_of(earlier).get("mounts", {}).items():
             # its disk is not mounted, and the folder below it is on another
             if mounts.get(path, before) != before and earlier not in campaign.to_do:
-                fix = "mount it again, go on on a node that has it, or choose another results folder"
-                raise RunError(f"{path} is on {mounts[path]}, in earlier runs on {before}", condition, fix)
+                raise RunError(
+                    f"{path} is on {mounts[path]}, in earlier runs on {before}",
+                    condition,
+                    "mount it again, go on on a node that has it, or choose another results folder",
+                )
     cache = make_cache_ready(condition.cache, inner, places)
     if cache.problem and cache.resident is None:  # the kernel tells only who owns the images: no run would count
         raise RunError(cache.problem, condition, "copy the dataset, or set campaign.cache to [as found]")
@@ -647,20 +656,29 @@ def walk(campaign: Campaign) -> None:
             say(f"  {condition['valid']}, makespan {seconds(condition['makespan_s'])} (before it: {cache})")
             before, undisturbed = undisturbed, DISTURBED not in condition["valid"]
             if not (before or undisturbed):
-                fix = "when they have ended, start the same command again with campaign.repeat_invalid set to true"
-                raise RunError(f"others use this machine ({condition['valid']})", "campaign", fix)
+                raise RunError(
+                    f"others use this machine ({condition['valid']})",
+                    "campaign",
+                    "when they have ended, start the same command again with campaign.repeat_invalid set to true",
+                )
     finally:
         remove_inner_results(campaign)
     if failed:
         raise RunError(f"{counted(len(failed), 'run')} could not be done: {failed[0]}", "campaign")
     conditions = list(filter(None, map(campaign.condition_of, planned)))
     if stopped := sum(bool(condition.get("stopped")) for condition in conditions):
-        problem = f"{counted(stopped, 'run')} stopped, in whole or in part, or failed for what may pass"
-        raise RunError(problem, "campaign", "start the same command again: no other run is done again")
+        raise RunError(
+            f"{counted(stopped, 'run')} stopped, in whole or in part, or failed for what may pass",
+            "campaign",
+            "start the same command again: no other run is done again",
+        )
     invalid = [condition["valid"] for condition in conditions if condition["valid"] != VALID]
     again = "set campaign.repeat_invalid to do invalid runs again"
     if invalid and (campaign.settings.campaign.repeat_invalid or len(invalid) == len(planned)):
-        problem = f"{len(invalid)} of {counted(len(planned), 'run')} cannot be compared ({invalid[0]})"
-        raise RunError(problem, "campaign", f"see {campaign.places.logs}; {again}")
+        raise RunError(
+            f"{len(invalid)} of {counted(len(planned), 'run')} cannot be compared ({invalid[0]})",
+            "campaign",
+            f"see {campaign.places.logs}; {again}",
+        )
     if invalid:
         say(f"{counted(len(invalid), 'run')} left out of the comparison; {again}")

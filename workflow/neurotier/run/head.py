@@ -50,7 +50,7 @@ from neurotier.core.processes import CAMPAIGN, RUN, THREADS, current_run, end, p
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
-from neurotier.core.tiers import tiers_of
+from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.source import missed, renew_clone
 from neurotier.run.adoption import last_facts, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
@@ -286,16 +286,7 @@ class Head:
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
             if not plan.taken_over:  # jobs that were taken over still need it
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))
-                tiers = [tiers_of(self.settings, elsewhere=plan.elsewhere)["work"]]
-                if "elsewhere" in last and "ended_s" not in last:  # it was killed, maybe with another work tier
-                    try:
-                        left = tiers_of(load_settings(places.results), elsewhere=last["elsewhere"])["work"]
-                        left.require_answer()
-                        left.check()
-                        tiers.append(left)
-                    except (NeurotierError, OSError) as error:
-                        say(f"neurotier: work files of the killed run {last.get('run')} stay: {error}")
-                for tier in tiers:
+                for tier in [tiers_of(self.settings, elsewhere=plan.elsewhere)["work"], *work_tier_of_killed(places)]:
                     if not tier.node:  # else its jobs clear it
                         with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
                             remove_leftovers(tier.folder("work") / places.work.name, places.identity)
@@ -341,13 +332,7 @@ class Head:
         elsewhere = plan.elsewhere
         log_apart(workflow, places.logs / "slurm")
         name_lost_disks(workflow)
-        rules = {*self.own_names(rules_to_run_here(workflow))}  # and those known only when participants are chosen
-        is_advised = "tabulate_advice" in rules
-        if not elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
-            rules.add("prepare_tool")
-        if is_advised and not any(places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
-            rules.add("probe_tier")
-        check_programs(rules, settings, say)
+        check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
         spare_jobs_interrupts()
@@ -384,12 +369,7 @@ class Head:
                 "settings": noted(settings),
                 "tiers": {role: tier.facts() for role, tier in tiers.items()},
                 "versions": versions(),
-                "host": socket.gethostname(),
-                "kernel": f"{platform.system()} {platform.release()}",
-                "cpus": len(os.sched_getaffinity(0)),
-                "memory_bytes": psutil.virtual_memory().total,
-                "swap_bytes": psutil.swap_memory().total,
-                "swap_out_before_bytes": psutil.swap_memory().sout,
+                **machine(),
             }
             write_json(places.runs / f"{run}.json", facts)
         os.environ[RUN] = run
@@ -399,6 +379,16 @@ class Head:
         remove_whatever(places.outputs)  # a run may rewrite all outputs and then be killed
         if not elsewhere and not settings.is_campaign:
             self.watch = Watch(places, run)
+
+    def rules_here(self) -> set[str]:
+        """Rules that run on this machine, with those that Snakemake only learns of when participants are chosen."""
+        rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
+        is_advised = "tabulate_advice" in rules
+        if not plan.elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
+            rules.add("prepare_tool")
+        if is_advised and not any(self.places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
+            rules.add("probe_tier")
+        return rules
 
     def finish(self, succeeded: bool) -> None:
         """End a run; after failures, write pages about what was done."""
@@ -546,8 +536,11 @@ def naming_unwritable(places: Places) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = f"results folder cannot be written or mended: {error.filename or 'a file'}: {error.strerror}"
-        raise TierError(problem, places.results, "free some space, or correct its permissions") from None
+        raise TierError(
+            f"results folder cannot be written or mended: {error.filename or 'a file'}: {error.strerror}",
+            places.results,
+            "free some space, or correct its permissions",
+        ) from None
 
 
 def acquire(places: Places) -> None:
@@ -592,6 +585,20 @@ def identifier() -> str:
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
 
 
+def work_tier_of_killed(places: Places) -> list[Tier]:
+    """The work tier of the last run, if that was killed; if it can no longer be cleared, a line says why."""
+    last = last_facts(places)
+    if "elsewhere" in last and "ended_s" not in last:
+        try:
+            tier = tiers_of(load_settings(places.results), elsewhere=last["elsewhere"])["work"]
+            tier.require_answer()
+            tier.check()
+            return [tier]
+        except (NeurotierError, OSError) as error:
+            say(f"neurotier: work files of the killed run {last.get('run')} stay: {error}")
+    return []
+
+
 def forget_runs_of_another(places: Places) -> None:
     """Forget unfinished runs and cluster jobs if this folder is a copy: they may still go on in the original."""
     with suppress(*DAMAGED):
@@ -601,6 +608,18 @@ def forget_runs_of_another(places: Places) -> None:
             for file in places.runs.glob("*.json"):
                 if "ended_s" not in whole_json(file):
                     remove_whatever(file)
+
+
+def machine() -> Record:
+    """Facts about the node that Snakemake runs on."""
+    return {
+        "host": socket.gethostname(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_bytes": psutil.virtual_memory().total,
+        "swap_bytes": psutil.swap_memory().total,
+        "swap_out_before_bytes": psutil.swap_memory().sout,
+    }
 
 
 def versions() -> dict[str, str]:

@@ -87,8 +87,11 @@ def load_settings(results: Path) -> Settings:
     """
     file = results / "state" / "settings.json"
     if not file.exists():
-        fix = "name a results folder, or start snakemake (without --no-hooks)"
-        raise SettingsError("no run has begun here", results, fix)
+        raise SettingsError(
+            "no run has begun here",
+            results,
+            "name a results folder, or start snakemake (without --no-hooks)",
+        )
     try:
         settings = Settings.from_json(read_json(file))
         made = results_folder(settings)
@@ -97,8 +100,11 @@ def load_settings(results: Path) -> Settings:
     if source := content_of(results / "state" / "source").decode(errors="replace"):
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
     if not made.exists() or not made.samefile(results):
-        problem = f"its last run was in {made}: this folder was moved or copied"
-        raise SettingsError(problem, results, "start a run here, or name that folder")
+        raise SettingsError(
+            f"its last run was in {made}: this folder was moved or copied",
+            results,
+            "start a run here, or name that folder",
+        )
     return settings
 
 

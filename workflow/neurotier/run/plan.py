@@ -119,8 +119,11 @@ class Plan(Needs):
             needed_mb, name = max((self.of(name).mem_mb + self.own_mb(), name) for name in self.members(share))
             if needed_mb > self.most_mb:
                 problem = f"needs a job of {needed_mb:,} MB of memory, and jobs get at most {self.most_mb:,} MB"
-                fix = "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile"
-                raise SettingsError(problem, name, fix)
+                raise SettingsError(
+                    problem,
+                    name,
+                    "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile",
+                )
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
         return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
 
@@ -220,8 +223,11 @@ class Plan(Needs):
             If there is nothing to compare.
         """
         if not self.is_comparing:
-            fix = "name campaign.placements, comparison.results or published"
-            raise SettingsError("there is nothing to compare", "target comparison", fix)
+            raise SettingsError(
+                "there is nothing to compare",
+                "target comparison",
+                "name campaign.placements, comparison.results or published",
+            )
         tables = (Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results)
         return [table for table in tables if os.path.exists(table)]  # a missing one is reported by the job
 

@@ -98,11 +98,17 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
         )
     results, tier = plan.places.results, tier_named(settings, settings.placement["results"])
     if results.exists() and is_elsewhere(results, tier.path):
-        problem = f"is on {find_mount(results).mount_point}, and not on the tier of the results, {tier.name!r}"
-        raise TierError(problem, f"results folder {results}", "name one below that by its whole path (results=/PATH)")
+        raise TierError(
+            f"is on {find_mount(results).mount_point}, and not on the tier of the results, {tier.name!r}",
+            f"results folder {results}",
+            "name one below that by its whole path (results=/PATH)",
+        )
     if "advise" in command.targets and plan.elsewhere and settings.is_campaign:
-        fix = "on a node, start it with --cores and without the Snakemake profile of a cluster"
-        raise SettingsError("the runs of a campaign are not predicted for a cluster", "target advise", fix)
+        raise SettingsError(
+            "the runs of a campaign are not predicted for a cluster",
+            "target advise",
+            "on a node, start it with --cores and without the Snakemake profile of a cluster",
+        )
     if command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
         check_container_inputs(settings, plan.elsewhere)
@@ -217,13 +223,19 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
         for word in settings.containers.binds:
             inside = word.removesuffix(":ro").rpartition(":")[2]
             if f"{inside}/".startswith(BELOW):
-                fix = "name a place elsewhere, as /path:/path/inside"
-                raise SettingsError("lies in an app's dataset or output", f"config key containers.binds: {word}", fix)
+                raise SettingsError(
+                    "lies in an app's dataset or output",
+                    f"config key containers.binds: {word}",
+                    "name a place elsewhere, as /path:/path/inside",
+                )
         check_filter_file(settings.app.filter_file)
         for name, cache in settings.app.caches.items():
             if not absolute_path(cache["source"]).is_dir():
-                where = f"config key app.caches.{name}.source: {cache['source']}"
-                raise SettingsError("there is no such folder", where, "correct the path")
+                raise SettingsError(
+                    "there is no such folder",
+                    f"config key app.caches.{name}.source: {cache['source']}",
+                    "correct the path",
+                )
 
 
 def check_filter_file(text: str | None) -> None:
@@ -239,8 +251,11 @@ def check_filter_file(text: str | None) -> None:
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"is not valid JSON: {error}", where, "correct it") from None
     if not isinstance(filters, dict):
-        fix = 'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app'
-        raise SettingsError("holds no filters", where, fix)
+        raise SettingsError(
+            "holds no filters",
+            where,
+            'write {"SUFFIX": {"ENTITY": VALUE}}, as in the documentation of the app',
+        )
 
 
 WHOLE = ("dataset", "tool", "app", "image")

@@ -180,8 +180,11 @@ def require_folder(arguments: Sequence[str]) -> None:
     """
     folder, options = os.path.abspath(".snakemake" if os.path.isdir(".snakemake") else "."), options_of(arguments)
     if not (options.list_rules or options.lint or options.print_compilation or os.access(folder, os.W_OK | os.X_OK)):
-        fix = "start in a folder of your own; neurotier init FOLDER lays one out"
-        raise SettingsError("you may not write to it", folder, fix)
+        raise SettingsError(
+            "you may not write to it",
+            folder,
+            "start in a folder of your own; neurotier init FOLDER lays one out",
+        )
 
 
 def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:

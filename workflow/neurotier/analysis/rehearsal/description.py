@@ -140,8 +140,11 @@ def text_of(profile: str) -> tuple[str, str]:
         file = absolute_path(profile)
     elif not file.exists():
         known = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
-        fix = f"use one of {known}, or write a path that ends with .yaml"
-        raise SettingsError(f"no description is named {profile!r}", WHERE, fix)
+        raise SettingsError(
+            f"no description is named {profile!r}",
+            WHERE,
+            f"use one of {known}, or write a path that ends with .yaml",
+        )
     where = f"{WHERE}: {file}"
     try:
         with blaming(where, SettingsError):
