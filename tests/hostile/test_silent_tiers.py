@@ -63,9 +63,10 @@ def test_the_silent_work_tier_of_a_killed_run_is_named_and_left(silent: Path, pr
     project.heads("01")
     far = {"far": {"path": silent, "kind": "network"}}
     project.succeeds("participants", *project.configure(tool="noop", tiers=far))
-    settings = project.results / "state" / "settings.json"
-    settings.write_text(json.dumps((kept := read_json(settings)) | {"placement": kept["placement"] | {"work": "far"}}))
     (facts,) = (project.results / "state" / "runs").glob("*.json")
-    facts.write_text(json.dumps({key: value for key, value in read_json(facts).items() if key != "ended_s"}))
+    killed = read_json(facts)
+    del killed["ended_s"]
+    killed["settings"]["placement"]["work"] = "far"
+    facts.write_text(json.dumps(killed))
     ended = project.succeeds("participants", *project.configure(tool="noop"))
     ended.says(f"of the killed run {facts.stem} stay: tier 'far': {silent} does not answer within 20 s")

@@ -588,13 +588,13 @@ def identifier() -> str:
 def work_tier_of_killed(places: Places) -> list[Tier]:
     """The work tier of the last run, if that was killed; if it can no longer be cleared, a line says why."""
     last = last_facts(places)
-    if "elsewhere" in last and "ended_s" not in last:
+    if last and "ended_s" not in last:
         try:
-            tier = tiers_of(load_settings(places.results), elsewhere=last["elsewhere"])["work"]
+            tier = tiers_of(Settings.from_json(last["settings"]), elsewhere=last["elsewhere"])["work"]
             tier.require_answer()
             tier.check()
             return [tier]
-        except (NeurotierError, OSError) as error:
+        except DAMAGED as error:
             say(f"neurotier: work files of the killed run {last.get('run')} stay: {error}")
     return []
 
