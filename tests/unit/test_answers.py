@@ -18,7 +18,7 @@ from neurotier.pages.report.data import ReportData, participant_jobs
 from report_data import RUN, phase_row, sampled, without_account
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
-KINDS = {"disk": "block", "nfs": "network", "memory": "tmpfs"}
+KINDS = {"disk": "block", "nfs": "network", "memory": "tmpfs", "pmem": "fsdax"}
 SETTINGS = SimpleNamespace(tiers={name: SimpleNamespace(kind=kind) for name, kind in KINDS.items()})
 
 
@@ -91,7 +91,7 @@ def test_how_much_was_in_the_page_cache_is_said() -> None:
     assert said((1.0, 100), (None, 10**9)) == ["100 %"], "what is not known does not weigh"
     assert said((1.0, 100), (0.0, 300)) == ["25 %"]
     assert said((None, 100)) == []
-    assert said((1.0, 100), source="memory") == [], "files on tmpfs are in memory by nature"
+    assert [said((1.0, 100), source=tier) for tier in ("memory", "pmem")] == [[], []], "files there are in memory"
     assert said((1.0, 100), source="unknown") == []
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from neurotier.advice.calibration import Costs, ObservedJob, costs_of, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
-from neurotier.core.kinds import is_in_memory
+from neurotier.core.kinds import KINDS
 from neurotier.core.parallelism import COMPUTING_PHASES
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Processors, Step, Workload
 from neurotier.model.prediction import Prediction, Situation, predict_among
@@ -92,7 +92,7 @@ class Storage:
         """Share of what a phase reads that is in the page cache."""
         if phase == "stage_in":
             return self.resident
-        return 1 - self.reread if role == "work" and self.figures[self.tiers[role]].kind == "network" else 1.0
+        return 1 - self.reread if role == "work" and KINDS[self.figures[self.tiers[role]].kind].remote else 1.0
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
 def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
     """Steps that read from a role's tier; tmpfs and DAX have no cache."""
     tier = storage.tiers[role]
-    if is_in_memory(storage.figures[tier].kind):
+    if KINDS[storage.figures[tier].kind].in_memory:
         return [Step(phase, "read", count, tier)]
     resident = storage.resident_of(phase, role)
     return [Step(phase, "read", resident * count, tier, cached=True), Step(phase, "read", (1 - resident) * count, tier)]

@@ -15,13 +15,13 @@ Files are counted by walks, at least so many: what is made and removed between t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from neurotier.advice.calibration import ObservedJob
+from neurotier.core.kinds import KINDS
 from neurotier.model.machine import Machine
 from neurotier.model.this_machine import FileCost, Probed, file_cost
 
@@ -43,7 +43,7 @@ def without_files(observed: Sequence[ObservedJob], probes: Mapping[str, Probed])
     for job in observed:
         probe = probes[job.work_tier].usual
         cost = file_cost(probe, 1)
-        each = {"cpu_s": cost.cpu_s, "wait_s": cost.wait_s if probe.kind == "network" else 0.0}
+        each = {"cpu_s": cost.cpu_s, "wait_s": cost.wait_s * KINDS[probe.kind].remote}
         phases = {
             phase: was | {name: max(0.0, was[name] - was["made_files"] * one) for name, one in each.items()}
             for phase, was in job.phases.items()
@@ -62,8 +62,9 @@ def drawn_files(machine: Machine, probes: Mapping[str, Probed], parallelism: int
     """A machine whose tiers have drawn costs of a file: within the probe's repetitions, and by the spread."""
     tiers = dict(machine.tiers)
     for name, probe in probes.items():
-        cost, where, tier = file_cost(probe.usual, parallelism), float(rng.uniform(-1, 1)), tiers[name]
-        slower = (cost.high if where > 0 else cost.low) ** abs(where) * math.exp(rng.normal(0.0, FILES_SPREAD))
-        rates = {"files_per_s": tier.files_per_s / slower, "files_stream_per_s": tier.files_stream_per_s / slower}
-        tiers[name] = replace(tier, **rates)
+        cost, where, tier = file_cost(probe.usual, parallelism), rng.uniform(-1, 1), tiers[name]
+        slower = (cost.high if where > 0 else cost.low) ** abs(where) * rng.lognormal(0.0, FILES_SPREAD)
+        tiers[name] = replace(
+            tier, files_per_s=tier.files_per_s / slower, files_stream_per_s=tier.files_stream_per_s / slower
+        )
     return replace(machine, tiers=tiers)

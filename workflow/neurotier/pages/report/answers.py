@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from neurotier.core.kinds import KINDS
 from neurotier.core.parallelism import MOVING_PHASES
 from neurotier.core.quantities import percent
 from neurotier.core.tables import Row
@@ -40,6 +41,10 @@ from neurotier.pages.kit.causes import (
     why_no_account,
 )
 from neurotier.pages.report.data import ReportData, accounted, phases_of
+
+IN_MEMORY = {name for name, kind in KINDS.items() if kind.in_memory}
+REMOTE = {name for name, kind in KINDS.items() if kind.remote}
+"""Kinds of tiers whose files live in memory, and those for which a network is waited for."""
 
 MOST_SHARE = 0.5
 """A phase with more than this share of a cause has most of it."""
@@ -83,7 +88,7 @@ def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
         return max(0.0, float(row["wall_s"] - row[f"{counter}user_s"] - queue_s))
     if not known:
         return max(0.0, float(row["wall_s"] - row["cpu_s"] - queue_s))
-    asleep_s = row[OTHER] if kinds.get(row["work_tier"]) == "network" else 0.0
+    asleep_s = row[OTHER] if kinds.get(row["work_tier"]) in REMOTE else 0.0
     return float((row[BLOCK_IO] or 0.0) + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
 
 
@@ -122,7 +127,7 @@ def cache_answers(data: ReportData) -> list[str]:
             if row["phase"] == phase and row["input_bytes"] and row["input_resident_before"] is not None
         ]
         tiers = {flow["tier"] for flow in data["traffic"] if flow["phase"] == phase and flow["read_bytes"] is not None}
-        if known and len(tiers) == 1 and data.tier_kinds.get(tier := tiers.pop()) in ("block", "network"):
+        if known and len(tiers) == 1 and data.tier_kinds.get(tier := tiers.pop()) in KINDS.keys() - IN_MEMORY:
             cached = sum(row["input_bytes"] * row["input_resident_before"] for row in known)
             share = percent(cached / sum(row["input_bytes"] for row in known))
             said.append(f"{share} of the {what} was in the page cache; a cold start reads all of it from tier {tier}")
@@ -144,6 +149,6 @@ def where(data: ReportData, rows: Sequence[Row], cause: str) -> str:
     if phase not in MOVING_PHASES:
         tiers |= {row["work_tier"] for row in rows if row["phase"] == phase}
     waited = {
-        tier for tier in tiers if kinds.get(tier) == "network" or (cause == BLOCK_IO and kinds.get(tier) != "tmpfs")
+        tier for tier in tiers if kinds.get(tier) in REMOTE or (cause == BLOCK_IO and kinds.get(tier) not in IN_MEMORY)
     }
     return f", most of it in {phase}" + (f" on tier {' or '.join(sorted(waited))}" if waited else "")
