@@ -75,8 +75,8 @@ def described(kind: str | list[str], *words: Any) -> Record:
 
     >>> described("number?", "s", "How long.")
     {'type': ['number', 'null'], 'description': 'How long.', 'unit': 's'}
-    >>> described(["a", "b"], "Which.", {"default": "a"})
-    {'enum': ['a', 'b'], 'description': 'Which.', 'default': 'a'}
+    >>> described("number", "s", "How long.", {"significant": 4})
+    {'type': 'number', 'description': 'How long.', 'unit': 's', 'significant': 4}
     """
     *texts, more = words if isinstance(words[-1], dict) else (*words, {})
     kinds = {"enum": kind} if isinstance(kind, list) else {"type": kind}
