@@ -165,7 +165,7 @@ class Usage:
         self.voluntary_switches += spent.ru_nvcsw
         self.involuntary_switches += spent.ru_nivcsw
 
-    def take_bytes(self, after: Sequence[int] | None, before: Sequence[int] | None = (0, 0, 0, 0)) -> None:
+    def take_bytes(self, after: Sequence[int] | None, before: Sequence[int] | None = (0,) * len(BYTES)) -> None:
         """Take the bytes moved between two readings of :func:`neurotier.meter.tree.read_io`."""
         if before is not None and after is not None:
             for name, first, last in zip(BYTES, before, after, strict=True):
