@@ -13,7 +13,7 @@ import yaml
 from configured import settings_at
 from jsonschema import Draft202012Validator
 from neurotier.analysis.tools import TOOLS, make_tool
-from neurotier.core.configuration import SCHEMAS
+from neurotier.core.configuration import SCHEMAS, config_schema
 from neurotier.core.errors import SettingsError
 from neurotier.core.settings import Settings
 from neurotier.core.tables import schema
@@ -37,7 +37,11 @@ def test_every_schema_is_a_schema() -> None:
         assert [name for name, count in texts.items() if count > 2] == [], one["table"]
 
 
-@pytest.mark.parametrize("name", [*TOOLS, "bet", "own"])
+NAMED = config_schema()["properties"]["tool"]["properties"].keys() - {"name"}
+"""Tools whose keys the schema has."""
+
+
+@pytest.mark.parametrize("name", sorted({*TOOLS, *NAMED, "own"}))
 def test_tools_have_the_options_of_the_schema(name: str) -> None:
     """As sections have its keys, or the smallest configuration could not be read: neither more nor less."""
     own = {"own": {"command": "own {input}", "mask": "m.nii"}} if name == "own" else {}

@@ -13,7 +13,9 @@ import psutil
 import pytest
 from configured import settings_at
 from configured import tier as given
+from neurotier.core.configuration import config_schema
 from neurotier.core.errors import SettingsError, TierError
+from neurotier.core.kinds import KINDS
 from neurotier.core.places import Places
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings, TierSettings
@@ -40,6 +42,11 @@ def tier(path: Path | str, kind: str = "block", capacity: str | int | None = Non
 )
 def test_kind_of_a_mounted_file_system(fs_type: str, options: str, kind: str) -> None:
     assert Mount("source", "/m", fs_type, options).kind == kind
+
+
+def test_a_kind_that_may_be_declared_is_one_that_is_known() -> None:
+    declared = config_schema()["properties"]["tiers"]["additionalProperties"]["properties"]["kind"]["enum"]
+    assert sorted(declared) == sorted(KINDS), "the schema of the configuration and core/kinds.py list the same kinds"
 
 
 def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
