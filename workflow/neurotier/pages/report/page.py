@@ -13,6 +13,7 @@ from markupsafe import Markup
 from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
+from neurotier.analysis.tools import TOOLS
 from neurotier.core.errors import without_credentials
 from neurotier.core.files import without
 from neurotier.core.parallelism import PHASES
@@ -474,7 +475,7 @@ def methods(data: ReportData) -> Section:
     run, image, kinds = data.last_run, data.container["reference"] or data.container["name"], data.tier_kinds
     within = f" in an {APPTAINER} container, {image}," if data.container else ""
     tool, versions = app_name(data.settings), data.facts["versions"] or {}
-    used = without(versions, *{"brainextractor"} - {tool})
+    used = without(versions, *TOOLS.keys() - {tool})
     text = (
         f"{tool}{within} analysed {images_of(data, data.done)}, of the {BIDS} dataset {source_of(data)}, with"
         f" {software(used)}."
