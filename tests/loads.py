@@ -101,9 +101,11 @@ def run_children(command: list[str], count: int, at_once: int) -> Truth:
     return total
 
 
-def children(count: str, seconds: str, at_once: str = "1") -> Truth:
-    """Children that compute, each for so many seconds, so many at once."""
-    return run_children([sys.executable, "-S", "-I", "-c", BURN.format(seconds)], int(count), int(at_once))
+def children(count: str, seconds: str, at_once: str = "1", asleep_s: str = "0") -> Truth:
+    """Children that compute, each for so many seconds, so many at once; then their parent waits for a timer."""
+    truth = run_children([sys.executable, "-S", "-I", "-c", BURN.format(seconds)], int(count), int(at_once))
+    time.sleep(float(asleep_s))
+    return truth | {"account_other_s": float(asleep_s)}
 
 
 def forks(count: str) -> Truth:

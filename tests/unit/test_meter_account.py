@@ -79,8 +79,10 @@ UNBOOKED: dict[str, Any] = {"block_io_s": None, "memory_stall_s": None}
 
 
 def test_one_thread_is_asleep_for_the_rest() -> None:
-    assert account(branch(), sampler()) == "exact 2 1 1.5 0.5 0.25 4.75 0"
-    assert account(branch(), sampler(most_active=2)).startswith("exact"), "awake by turns in one look"
+    in_turn: dict[str, Any] = {"most_s": 5.0}  # by the books of live threads, which lack stalls for memory
+    assert account(branch(), sampler(activity=in_turn)) == "exact 2 1 1.5 0.5 0.25 4.75 0"
+    by_turns = sampler(activity=in_turn, most_active=2)
+    assert account(branch(), by_turns).startswith("exact"), "awake by turns in one look"
     assert account(wait_source="sampled") == "sampled 2 1 1.5 0.5 0.25 4.75 0"
     assert account(late_s=0.5) == "exact 2 1 2 0.5 0.25 4.25 0", "what the meter noticed late was waiting for a core"
     assert account(late_s=6) == "exact 2 1 6.25 0.5 0.25 0 0"
@@ -106,7 +108,8 @@ def test_what_is_not_known_is_not_told_from_sleep() -> None:
     aio: dict[str, Any] = {"block_io_s": None, "bytes_reason": "aio"}
     assert account(branch(), **aio) == "exact 2 1 1.5 - 0.25 5.25 0", "what waits for asynchronous calls is asleep"
     assert account(**UNBOOKED | aio) == "exact 2 1 1.5 - - 5.5 0"
-    busy = account(branch(), sampler(activity=APART), **UNBOOKED, user_s=8.6, bytes_reason="aio", run_queue_s=0.5)
+    all_the_time = sampler(activity=APART | {"most_s": 10.1})
+    busy = account(branch(), all_the_time, **UNBOOKED, user_s=8.6, bytes_reason="aio", run_queue_s=0.5)
     assert busy == "exact 8.6 1 0.5 - - 0 -0.1", "1 % more than the wall time: nothing was slept"
 
 
@@ -122,6 +125,10 @@ def test_several_threads_are_scaled_to_the_time_in_which_one_was_active() -> Non
     assert account(three, always, user_s=12.0).endswith(" 0 0"), "some thread was active all the time"
     assert account(branch(overlap_ns=1), apart).endswith(" 4.75 1"), "only 1 s overlapped: active for 4.25 s"
     assert account(branch(overlap_ns=0.1), apart).startswith("exact")
+    # lifetimes show no overlap if the parent sleeps when its children are gone; the books do: active for 3.5 of 5 s
+    one_alone = sampler(activity={"least_s": 3.5, "most_s": 3.5, "seen_s": 3.5})
+    assert account(branch(), one_alone).startswith("scaled"), "1.5 s overlapped"
+    assert account(branch(), one_alone).endswith(" 6.25 0")
     # children lived for 13 s in 10: for 3 of them two were there, and did something for as long as they were active
     for lifetime_s, active_s, kind in ((10, 5, "exact"), (13, 5, "scaled"), (13, 0.1, "exact"), (13, 0.15, "scaled")):
         beside = branch(children_lifetime_ns=lifetime_s, children_active_ns=active_s)

@@ -133,6 +133,14 @@ def test_threads_count_in_thread_seconds_and_in_wall_time(exact: Bench) -> None:
 
 
 @tried_again
+def test_children_that_ran_side_by_side_are_not_told_as_one_after_the_other(exact: Bench) -> None:
+    """Their parent slept afterwards for longer than they overlapped, so that lifetimes do not show that they did."""
+    truth, said = exact.metered("children", 2, 0.4, 2, 3)
+    assert said["account"] in SEVERAL
+    assert said["account_other_s"] == pytest.approx(truth["account_other_s"], abs=0.03 * said["wall_s"])
+
+
+@tried_again
 @pytest.mark.parametrize("load", [(2, 0.1, 0.15), (4, 0.05, 0.2)])
 def test_short_threads_that_fall_asleep(exact: Bench, load: tuple[object, ...]) -> None:
     """A quarter of a second: by two looks, half of it was booked wrongly, and nothing said so."""

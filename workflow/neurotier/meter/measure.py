@@ -165,7 +165,7 @@ class Instruments:
         usage.take_bytes(bytes_of_children(), self.bytes_before)
         branch = self.exits.descendants() if self.exits else None
         run_queue = run_queue_accounted()
-        if branch is not None:
+        if branch:
             usage.take_exits(branch, self.sampler, run_queue)
         elif self.exits is None:
             usage.take_samples(self.sampler, run_queue)

@@ -263,28 +263,31 @@ class Usage:
         if self.run_queue_s is None:
             return
         parts = [self.user_s, self.system_s, self.run_queue_s, self.block_io_s or 0.0, self.memory_stall_s or 0.0]
-        known_s = sum(parts)
+        known_s, is_sampled = sum(parts), self.wait_source == "sampled"
         overlap_s = known_s - self.wall_s
-        if branch is not None:
+        if branch:
             # daemons that ended during the phase are children of the meter, next to the phase's own process
             concurrent_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
             overlap_s = max(overlap_s, branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9))
+            if sampler and not is_sampled:  # lifetimes do not show that children overlapped whose parent slept later
+                overlap_s = max(overlap_s, known_s - parts[4] - sampler.activity.most_s)
         several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
-        if self.wait_source == "sampled" and sampler:
+        if sampler and is_sampled:
             several = several or sampler.most_active > 1
         other_s = max(0.0, self.wall_s - known_s)
-        if sampler and (several or self.wait_source == "sampled"):
+        if sampler and (several or is_sampled):
             least_s, most_s = self.active_bounds_s(sampler, branch, known_s)
-            if self.wait_source != "sampled":
+            if not is_sampled:
                 least_s = max(least_s, min(known_s, self.wall_s) - overlap_s)
             if several and known_s > least_s:
                 parts = [part * least_s / known_s for part in parts]
             other_s = max(0.0, self.wall_s - max(sum(parts), most_s))
         elif several:
-            parts, other_s = [part * self.wall_s / known_s for part in parts], 0.0
+            parts = [part * self.wall_s / known_s for part in parts]
         late_s = min(noticed_late_s, other_s)
-        parts[2], other_s = parts[2] + late_s, other_s - late_s
-        self.account = "sampled" if self.wait_source == "sampled" else "scaled" if several else "exact"
+        parts[2] += late_s
+        other_s -= late_s
+        self.account = "sampled" if is_sampled else "scaled" if several else "exact"
         waits = self.block_io_s and parts[3], self.memory_stall_s and parts[4]  # an unknown one has no part
         asleep_s = None if self.block_io_s is None and self.bytes_reason is None else other_s
         vars(self).update(zip(ACCOUNT, (*parts[:3], *waits, asleep_s), strict=True))
@@ -294,7 +297,7 @@ class Usage:
         """Least and most time during which some thread of the tree was active, s, given its known thread-seconds."""
         least_s, most_s = sampler.activity.bounds_s()
         unseen_s = 0.0
-        if branch is None:  # unseen threads may have waited like those that were seen
+        if not branch:  # unseen threads may have waited like those that were seen
             runtime_s, *_ = sampler.seen()
             unseen_s = max(0.0, self.cpu_s - runtime_s)
             unseen_s *= 1 + (self.run_queue_s or 0.0) / runtime_s if runtime_s else 1.0
