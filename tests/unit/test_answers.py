@@ -65,6 +65,15 @@ def test_sampled_accounts_say_about() -> None:
     assert texts(rows) == said
 
 
+def test_a_wait_beside_other_threads_is_saved_as_a_whole() -> None:
+    """One of two threads waits 50 s beside the other, which computes, then it computes 50 s: in memory, that is all."""
+    row = spent("compute", user=67.0, block_io=33.0) | {"account": "scaled", "user_s": 100.0, "block_io_s": 50.0}
+    place = "most of it in compute on tier disk"
+    said = ["A faster tier saves at most 42 %", f"Waiting for storage: 28 % of wall time, {place}"]
+    assert texts([row, spent("stage_out", user=20.0)]) == said
+    assert texts([row | {"block_io_s": 900.0}])[0] == "A faster tier saves at most 100 %", "not more than there is"
+
+
 def test_without_an_account_nothing_is_claimed() -> None:
     rows = [without_account(spent("compute", user=80.0, run_queue=5.0, other=15.0))]
     split, lacking = "CPU time is 80 % of wall time", "How much of the rest was waiting is not known"

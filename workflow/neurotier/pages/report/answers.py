@@ -7,9 +7,11 @@ most the wall time less user CPU time and less waiting for a core. Their system 
 the kernel does the copying.
 
 Of the others (``start_up``, ``compute``) it saves at most the time waiting for storage and what the account does not
-explain; besides, where the work tier is a network file system, the time asleep, for there some waits for the server
-are booked as sleep. System time is not counted: most of it is not copying, and what is (from and to page cache,
-tmpfs, DAX) cannot be told apart. Being short of memory is not counted either.
+explain; besides, where the work tier is a network file system, the time asleep, for there some waits for the server are
+booked as sleep. Where several threads are active at once, waiting for storage counts in thread-seconds, whatever part
+of the wall time the account gives it: the thread that waits may be the one that the others wait for later. System time
+is not counted: most of it is not copying, and what is (from and to page cache, tmpfs, DAX) cannot be told apart. Being
+short of memory is not counted either.
 
 A phase without an account counts with its wall time less user time (moving) or CPU time (computing), and less its
 threads' waiting for a core where that is known. The shares are of the summed wall times of participant jobs, not of the
@@ -80,6 +82,8 @@ def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
     >>> row["account_other_s"] = 3.0
     >>> saved_at_most_s(row, {"nfs": "network"}), saved_at_most_s(row, {"nfs": "block"})
     (5.0, 2.0)
+    >>> saved_at_most_s(row | {"account": "scaled", "block_io_s": 4.0, "wall_s": 9.0}, {})
+    4.0
     """
     known = row["account"] is not None
     counter = "account_" if known else ""
@@ -89,7 +93,8 @@ def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
     if not known:
         return max(0.0, float(row["wall_s"] - row["cpu_s"] - queue_s))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) in REMOTE else 0.0
-    return float((row[BLOCK_IO] or 0.0) + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
+    waited_s = max(row[BLOCK_IO] or 0.0, min(row["block_io_s"] or 0.0, row["wall_s"]))
+    return float(waited_s + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
 
 
 def time_answers(data: ReportData, rows: Sequence[Row]) -> list[str]:
