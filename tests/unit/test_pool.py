@@ -320,11 +320,17 @@ def test_a_child_that_is_told_to_end_ends_as_by_that_signal() -> None:
 
 
 def test_who_found_the_tier_full_is_analysed_again_and_whose_images_are_gone_fetched_first(pool: Pool) -> None:
+    """So are both of two who fill it together; what the run took says nothing of its tier then."""
     pool.fetches, pool.fetched = True, {"sub-02": {"wall_s": 1.0}}
     pool.children.running = {name: Child(ANALYSE, name, 0, name) for name in ("sub-03",)}  # type: ignore
     for name, code in (("sub-01", TierError.exit_code), ("sub-02", SourceError.exit_code)):
         pool.has_ended(Child(ANALYSE, name, 0, name), code)  # type: ignore
     assert ([*pool.to_analyse], [*pool.to_fetch]) == (["sub-01"], ["sub-02"])
+    pool.children.running = {}
+    for _ in range(2):
+        pool.has_ended(Child(ANALYSE, "sub-03", 0, "sub-03"), TierError.exit_code)  # type: ignore
+    assert ([*pool.to_analyse], pool.exit_codes) == (["sub-01", "sub-03"], {"sub-03": TierError.exit_code})
+    assert len(entries(pool.places, RUN, "again")) == 2
 
 
 def test_what_two_versions_of_a_tool_make_is_made_by_two_activities(pool: Pool) -> None:

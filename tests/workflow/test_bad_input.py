@@ -15,6 +15,7 @@ from conftest import missing
 from devices import loop_device
 from support import (
     PATIENCE_S,
+    STAND_INS,
     Project,
     checksums,
     git,
@@ -214,6 +215,20 @@ def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[...
     subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
     project.succeeds(*arguments)
     assert not list(folder.iterdir())
+
+
+@pytest.mark.nightly
+def test_tier_that_two_fill_together(project: Project, mount_tmpfs: Callable[..., Path], tmp_path: Path) -> None:
+    """Each has room alone, so that each is done in the end, and the times say nothing of the tier."""
+    fill = "head -c 40M /dev/zero >scratch || { rm scratch; exit 1; }; sleep 2; rm scratch"
+    script(tmp_path / "bet", f'{fill}; exec {STAND_INS}/bet "$@"')
+    project.heads("01", "02", "03")
+    tiers = {"tmpfs": mount_tmpfs(project.folder / "fast", "size=60m")}
+    arguments = [*project.configure(tiers=tiers, tool="bet"), "--workflow-profile", "profiles/tmpfs"]
+    project.succeeds(*arguments, path=tmp_path).says("is tried once more")
+    (run,) = project.table("profile/runs.tsv")
+    assert run["participants"] == "3"
+    assert "analysed again after a kill or full tier" in run["valid"]
 
 
 @pytest.mark.nightly

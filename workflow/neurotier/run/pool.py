@@ -584,6 +584,7 @@ class Pool:
             if stage == FETCH or code == SourceError.exit_code:
                 self.to_fetch.appendleft(name)
             else:
+                add_entry(self.places, "again")
                 self.to_analyse.append(name)
         elif not code and stage != self.stage:
             self.to_analyse.append(name)
@@ -605,14 +606,15 @@ class Pool:
     def is_worth_another_try(self, name: str, stage: str, code: int) -> bool:
         """Whether to try a participant again at once: its images are gone again, or others have filled the tier.
 
-        Only once each: a run that drops what it shares with this one can be the cause of both.
+        Only once each: a run that drops what it shares with this one can be the cause of both. Of those who fill it
+        together, the last to fail finds nobody else running, but somebody who is tried again.
         """
         if (name, code) in self.retried:
             return False
         if stage == FETCH:
             return code > 128
         is_gone = self.fetches and code == SourceError.exit_code and bool(self.fetched.get(name))
-        return is_gone or (code == TierError.exit_code and bool(self.children.at(ANALYSE)))
+        return is_gone or (code == TierError.exit_code and bool(self.children.at(ANALYSE) or self.retried))
 
     def close(self) -> int:
         """Write the marker if nothing is left that another attempt might do; returns the exit code of the process."""

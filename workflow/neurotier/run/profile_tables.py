@@ -155,11 +155,14 @@ def close_run(places: Places, run: str, everyone: Collection[str], failures: Seq
 def judged(places: Places, facts: Record) -> Record:
     """Facts of a run, marked oversubscribed if its jobs on a cluster had fewer CPUs than their participants needed.
 
-    While the run goes on, its journal tells whether its pool was started again.
+    While the run goes on, its journal tells whether anybody was analysed again.
     """
-    jobs, again = read_jobs(places, facts["run"]), bool(entries(places, facts["run"], "again"))
+    jobs = read_jobs(places, facts["run"])
     crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in jobs)
-    return facts | {"oversubscribed": facts["oversubscribed"] or crowded, "again": facts.get("again") or again}
+    return facts | {
+        "oversubscribed": facts["oversubscribed"] or crowded,
+        "again": facts.get("again") or bool(entries(places, facts["run"], "again")),
+    }
 
 
 def run_row(
@@ -285,7 +288,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
     reasons = {
         "the run was killed, or had no room to write its end": not running and "ended_s" not in facts,
         f"the run was stopped by {facts.get('stopped_by')}": facts.get("stopped_by"),
-        "participants were analysed again after a kill, or their job was started again": facts.get("again"),
+        "participants were analysed again after a kill or full tier, or their job started again": facts.get("again"),
         f"{counted(failed, 'participant')} failed": failed,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
         some_only(done, everyone): done + failed + not_run < everyone,
