@@ -87,13 +87,17 @@ class Contrast(NamedTuple):
         return self.ends is not None and self.ends[0] > 1
 
     def __str__(self) -> str:
-        """The ratio with interval and number of repetitions.
+        """The ratio with interval and number of repetitions; an end that is not 1 does not read as 1.00.
 
         >>> str(Contrast(math.log(1.5), 0.01, 4, 5, paired=True))
         '1.50 times as long (1.46 to 1.54, 5 repetitions)'
+        >>> str(Contrast(math.log(1.004), 0.0005, 4, 5, paired=True))
+        '1.004 times as long (1.003 to 1.005, 5 repetitions)'
         """
-        interval = "{:.2f} to {:.2f}, ".format(*self.ends) if self.ends else ""
-        return f"{self.ratio:.2f} times as long ({interval}{self.counted})"
+        ends = self.ends or ()
+        digits = next((digits for digits in (2, 3) if 1 not in [round(end, digits) for end in ends]), 4)
+        ratio, *interval = (f"{value:,.{digits}f}" for value in (self.ratio, *ends))
+        return f"{ratio} times as long ({' to '.join(interval)}{', ' * bool(ends)}{self.counted})"
 
     @property
     def counted(self) -> str:
