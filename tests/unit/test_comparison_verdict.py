@@ -117,6 +117,9 @@ def test_what_the_page_cache_held_is_said_and_is_no_doubt_if_it_held_as_much_bef
         "Page cache: before the runs of tmpfs it held 6 %",
         "Page cache: before the runs of nfs, tmpfs it held an unknown share",
     ]
+    runs = repeated({"nfs": SLOW}, cache="as found") + repeated({"tmpfs": FAST}, cache="as found", dataset_tier="fast")
+    (line,) = only(Comparison(runs, in_memory=["fast"])).reasons
+    assert line.startswith("Page cache: before the runs of nfs it held"), "inputs in memory have none before them"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 from neurotier import __version__
 from neurotier.core.files import without
+from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.settings import ROLES, Settings
@@ -229,10 +230,11 @@ OPEN_ROWS = 6
 MEDIANS = ("flushed_s", "cpu_sum_s", "io_sum_s", "mean_parallelism", "peak_parallelism")
 
 
-def read(places: Places, _settings: Settings) -> Comparison:
+def read(places: Places, settings: Settings) -> Comparison:
     """The comparison of a results folder."""
-    plan = places.campaign / "plan.tsv"
-    return Comparison(**vars(read_comparison_tables(places.comparison)), lacking=lacking(plan) if plan.exists() else "")
+    plan, found = places.campaign / "plan.tsv", read_comparison_tables(places.comparison)
+    in_memory = [name for name, tier in settings.tiers.items() if is_in_memory(tier.kind)]
+    return Comparison(**vars(found), lacking=lacking(plan) if plan.exists() else "", in_memory=in_memory)
 
 
 def under(data: Comparison) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -60,9 +60,18 @@ def everything_compared(campaign: Path | None, results: Sequence[str], published
 
 @dataclass(frozen=True)
 class Comparison(Compared):
-    """What is compared, and what is still to be done of a campaign, if anything."""
+    """What is compared.
+
+    Attributes
+    ----------
+    lacking
+        What is still to be done of a campaign, if anything.
+    in_memory
+        Names of the tiers of the campaign that are in memory, before which there is no page cache.
+    """
 
     lacking: str = ""
+    in_memory: Collection[str] = ()
 
     @cached_property
     def conditions(self) -> dict[Condition, Rows]:
@@ -243,7 +252,7 @@ def judge_family(data: Comparison, family: Condition, members: Sequence[Conditio
         doubts = doubts_of(groups[fastest], groups[other], contrast, longer_s is not None)
         causes = longer_by_cause(*set_against(groups[fastest], groups[other]))
         placements.append(PlacementVerdict(other, makespans[other], contrast, longer_s, doubts, causes))
-    reasons = [*node_lines(groups), *cache_lines(groups)]
+    reasons = [*node_lines(groups), *cache_lines(groups, data.in_memory)]
     return FamilyVerdict(family_name(family), placements, headline(placements), reasons)
 
 
@@ -348,12 +357,14 @@ def causes_text(longer: Mapping[str, float]) -> str:
     return f"{seconds(total_s)} longer: {', '.join(parts)}"
 
 
-def cache_lines(groups: Groups) -> list[str]:
-    """What the page cache had of the inputs, for tiers that it stands before."""
+def cache_lines(groups: Groups, in_memory: Collection[str]) -> list[str]:
+    """What the page cache had of the inputs, for tiers that it stands before. Conditions of a campaign are named by the
+    state of the page cache that was asked for, also where the inputs are ``in_memory``.
+    """
     placements = gathered(
         (between(map(percent, (known.low, known.high))) if known else "an unknown share", condition.placement)
         for condition, runs in groups.items()
-        if condition.cache != MEMORY
+        if condition.cache != MEMORY and not (condition.origin == OF_CAMPAIGN and runs[0]["dataset_tier"] in in_memory)
         for known in [spread(runs, "input_resident_before")]
         if (known.high > COLD_SHARE if known else condition.cache == "as found")
     )
