@@ -10,8 +10,8 @@ Of the others (``start_up``, ``compute``) it saves at most the time waiting for 
 explain; besides, where the work tier is a network file system, the time asleep, for there some waits for the server are
 booked as sleep. Where several threads are active at once, waiting for storage counts in thread-seconds, whatever part
 of the wall time the account gives it: the thread that waits may be the one that the others wait for later. System time
-is not counted: most of it is not copying, and what is (from and to page cache, tmpfs, DAX) cannot be told apart. Being
-short of memory is not counted either.
+is not counted: most of it is not copying, and what is, and what a file system takes for its calls, cannot be told
+apart; so it is said how much there is, where notable. Being short of memory is not counted either.
 
 A phase without an account counts with its wall time less user time (moving) or CPU time (computing), and less its
 threads' waiting for a core where that is known. The shares are of the summed wall times of participant jobs, not of the
@@ -112,8 +112,11 @@ def time_answers(data: ReportData, rows: Sequence[Row]) -> list[str]:
     }
     if any(row["account"] and row[BLOCK_IO] is None and row[OTHER] is None for row in rows):
         more[UNEXPLAINED] = f"; part of it may be waiting for storage: {why_no_account(rows)}"
+    in_kernel = computing[CPU[1]] / causes["wall_s"]
+    part = f"{about(rows) or 'the '}{percent(in_kernel)} that computing spent in the kernel"
     return [
         f"Compute-bound: {bound}" if computing_share >= COMPUTE_BOUND_SHARE else bound.capitalize(),
+        *([f"Besides, it may save part of {part}"] if in_kernel >= NOTABLE_SHARE else ()),
         *(
             f"{LABELS[cause].capitalize()}: {about(rows)}{percent(share)} of wall time{text}"
             for cause, text in more.items()
