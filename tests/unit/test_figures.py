@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from neurotier.core.tables import Row
 from neurotier.meter.usage import LABELS
-from neurotier.pages.kit.chart import Chart, house_style, hover
+from neurotier.pages.kit.chart import TITLE, Chart, house_style, hover
+from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import ReportData, collect, doubts, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
 from neurotier.pages.report.page import time_line
+from neurotier.storage.spread import Spread
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 
 
@@ -65,6 +68,22 @@ def test_titles_stand_in_the_svg_and_ids_are_the_figures_own(tmp_path: Path) -> 
 def made(*phases: tuple[str, float, float, float]) -> list[Row]:
     """Compute phases: participant, start, wall, CPU."""
     return [phase_row(RUN, name, "compute", start, wall, cpu) for name, start, wall, cpu in phases]
+
+
+def test_many_lines_of_long_names_stand_beside_the_panels_and_below_the_title() -> None:
+    names = [*(f"pmem{number}, psync" for number in range(12)), " + ".join(f"pmem{number}" for number in range(12))]
+    rows = [measured("", name, 1, Spread((1e9,))) for name in names]
+    chart = Lines("; ".join(f"{name} holds 6 writers" for name in names), rows, panels={"": "Writers at once"})
+    with house_style():
+        figure = chart.draw()
+        title = figure.suptitle(textwrap.fill(chart.says, TITLE))
+        figure.draw_without_rendering()
+    (axes,), whole = figure.axes, figure.bbox
+    legend = axes.get_legend().get_window_extent()
+    assert whole.y0 <= legend.y0
+    assert legend.x1 <= whole.x1
+    assert axes.bbox.y1 <= title.get_window_extent().y0
+    assert axes.bbox.width > whole.width / 3
 
 
 def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> None:

@@ -36,6 +36,12 @@ MEASURED, LIMIT, PUBLISHED = "measured", "limit", "published"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
 MARKERS = "os^Dv<"
 COLUMNS = 3
+NAME = 32
+"""Longest line of a panel's title, and of a name in the legend."""
+
+PANEL_IN, NAME_IN = 2.9, 0.18
+"""Height of a panel, and of a line of the legend."""
+
 FEW_TICKS = 8
 """With more labels than this below an axis, they stand upright."""
 
@@ -92,7 +98,8 @@ class Lines(Chart):
         looks = {name: look(place, len(names)) for place, name in enumerate(names)}
         columns = min(COLUMNS, len(self.panels))
         lines = -(-len(self.panels) // columns)
-        figure = plot.Figure(figsize=(WIDTH_IN, 1.2 + 3.0 * lines))
+        legend_in = NAME_IN * sum(len(textwrap.wrap(name, NAME)) for name in [PUBLISHED, *names])
+        figure = plot.Figure(figsize=(WIDTH_IN, self.around_in + max(PANEL_IN * lines, legend_in)))
         grid = figure.subplots(lines, columns, sharey=self.logarithmic, squeeze=False)
         for axes, title in zip(grid.flat, self.panels, strict=False):
             self.draw_panel(axes, title, looks)
@@ -102,7 +109,8 @@ class Lines(Chart):
             axes.set_ylabel(f"{self.label} ({UNITS[self.unit].label})")
         found = [axes.get_legend_handles_labels() for axes in grid.flat]
         handles = {name: handle for each in found for handle, name in zip(*each, strict=True)}
-        grid[0][-1].legend(handles.values(), handles, loc="upper left", bbox_to_anchor=(1.01, 1))
+        texts = [textwrap.fill(name, NAME) for name in handles]
+        grid[0][-1].legend(handles.values(), texts, loc="upper left", bbox_to_anchor=(1.01, 1))
         return figure
 
     def draw_panel(self, axes: plot.Axes, title: str, looks: Mapping[str, dict[str, Any]]) -> None:
@@ -110,7 +118,7 @@ class Lines(Chart):
         own = [row for row in self.table if row["panel"] == title]
         for (_, name), points in gathered(((row["kind"], row["line"]), row) for row in own).items():
             draw_points(axes, points, UNITS[self.unit].scale, looks.get(name, {"color": GREY}))
-        axes.set_title(textwrap.fill(title, 32))
+        axes.set_title(textwrap.fill(title, NAME))
         axes.set_xlabel(self.panels[title])
         if self.counts:
             label_counts(axes, sorted({row["at"] for row in own}), self.place_text)
