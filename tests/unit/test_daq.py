@@ -129,6 +129,22 @@ def test_writers_that_go_to_a_disk_among_others_flush(tmp_path: Path, memory: Pa
     assert [row["status"] for row in rows if row["flushed"] is None] == [unfit] * 2
 
 
+def test_points_over_tiers_of_which_another_one_was_moved_are_other_points(tmp_path: Path, memory: Path) -> None:
+    """However long the tiers' names are, of which a point's file has all."""
+    first, second = (f"module-of-persistent-memory-on-socket-0-slot-{number}-{'x' * 40}" for number in (1, 2))
+    said = list[str]()
+    for place in ("one", "other"):
+        (tmp_path / place).mkdir()
+        tiers = {first: memory, second: tmp_path / place}
+        settings = settings_of("daq", tmp_path / "results", tiers, together=[[first, second]], **SHORT)
+        rows = run("daq", settings, said.append)["daq"]
+        assert {row["status"] for row in rows} == {"measured"}
+    assert [line[:38] for line in said if "there" in line] == [
+        "0 of 3 points are there, 3 to do, 1.20",
+        "1 of 3 points are there, 2 to do, 0.80",
+    ]
+
+
 def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tmpfs: Callable[..., Path]) -> None:
     """Every engine that a tier has; one that it has not is listed."""
     other = mount_tmpfs(tmp_path / "with: colon", "size=16m")

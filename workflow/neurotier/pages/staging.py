@@ -58,21 +58,23 @@ def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     text = (
         f"{verb} takes least with {counted(best, axis.removesuffix('s'))} in {count} of {counted(len(found), 'case')}"
     )
-    worst = max(found, key=lambda curve: curve.slower())
-    if worst.slower() < MATTERS:
+    worst = max(found, key=lambda curve: curve.slower(curve.best))
+    times = worst.slower(worst.best)
+    if times < MATTERS:
         return text
-    much = f"{three_digits(worst.slower())} times as long as with {worst.best} ({worst.name})"
+    much = f"{three_digits(times)} times as long as with {worst.best} ({worst.name})"
     return f"{text}, and with {max(worst.times)} up to {much}"
 
 
 def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
     """How many times as long the greatest number takes as the smallest, where it grows least and most."""
-    low, high = min(found, key=Curve.growth), max(found, key=Curve.growth)
+    growth = sorted(((curve.slower(min(curve.times)), curve) for curve in found), key=lambda one: one[0])
+    (least, low), *_, (most, high) = growth * 2
     grown = f"{max(high.times) / min(high.times):.3g}"
     text = f"{verb} with {grown} times as many {axis} and bytes takes "
-    if high.growth() >= MATTERS * low.growth() and low.times.keys() == high.times.keys():
-        text += f"{three_digits(low.growth())} ({low.name}) to "
-    return f"{text}{three_digits(high.growth())} times as long ({high.name})"
+    if most >= MATTERS * least and low.times.keys() == high.times.keys():
+        text += f"{three_digits(least)} ({low.name}) to "
+    return f"{text}{three_digits(most)} times as long ({high.name})"
 
 
 def page_cache(rows: Iterable[Row]) -> str:

@@ -42,7 +42,7 @@ FOLDERS = (".", "bids-app-example", "*/bids-app-example", "*/*/bids-app-example"
 PARALLELISMS = (25, 96)
 """Simultaneous tasks that the paper requested."""
 
-CONDITIONS: dict[str, tuple[str, str]] = {name: (*one,) for name, one in EXPERIMENT["bids_app"].items()}
+CONDITIONS: dict[str, tuple[str, str]] = EXPERIMENT["bids_app"]
 """Placement and its kind, by the name that the repository gives a condition."""
 
 IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"

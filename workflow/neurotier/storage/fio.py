@@ -30,7 +30,6 @@ STREAM_LOST = "got signal="
 MIB = 1 << 20
 TRIAL_TIMEOUT_S = 60.0
 
-NS = 1e-9
 LATENCIES = {
     "latency_mean_s": "mean",
     "latency_p50_s": "50.000000",
@@ -163,11 +162,6 @@ class Flow:
         """Over the time of the stream that took longest."""
         return self.bytes / self.runtime_s if self.runtime_s else 0.0
 
-    @property
-    def operations_per_s(self) -> float:
-        """Over the time of the stream that took longest."""
-        return self.operations / self.runtime_s if self.runtime_s else 0.0
-
 
 @dataclass(frozen=True)
 class FioResult:
@@ -207,7 +201,7 @@ class FioResult:
             **both.latencies_s,
             "runtime_s": both.runtime_s,
             "bandwidth_bytes_per_s": sum(flow.bandwidth_bytes_per_s for flow in ways.values()),
-            "operations_per_s": sum(flow.operations_per_s for flow in ways.values()),
+            "operations_per_s": sum(flow.operations / (flow.runtime_s or 1.0) for flow in ways.values()),
             "cpu_s": self.cpu_s,
             "cpu_s_per_byte": self.cpu_s / both.bytes if both.bytes else None,
             "fio_version": self.fio_version,
@@ -314,7 +308,7 @@ def read_flow(data: Row) -> Flow:
     if not data["total_ios"]:
         return Flow()
     known = data["lat_ns"] | data["lat_ns"].get("percentile", {})
-    latencies_s = {name: known[key] * NS for name, key in LATENCIES.items() if key in known}
+    latencies_s = {name: 1e-9 * known[key] for name, key in LATENCIES.items() if key in known}
     return Flow(data["io_bytes"], data["total_ios"], data["runtime"] / 1000, latencies_s)
 
 

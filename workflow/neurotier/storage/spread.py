@@ -45,5 +45,5 @@ class Spread(NamedTuple):
 
 def spread(runs: Iterable[Row], column: str) -> Spread | None:
     """Spread of a column over the runs in which it is known; ``None`` if there are none."""
-    values = tuple(float(run[column]) for run in runs if run[column] is not None)
-    return Spread(values) if values else None
+    known = [run for run in runs if run[column] is not None]
+    return Spread.of(known, column) if known else None

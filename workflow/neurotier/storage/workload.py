@@ -1,8 +1,8 @@
 """The walk: every point of a storage workload in turn, except existing ones, and each kept once measured.
 
 Each is kept in a small file, so that an interrupted walk resumes where it was. A point is identified by what it
-measures and where: on a node of another class, with another path, device or file system, file size or duration it is
-another point. Existing points are not measured again.
+measures and where: on a node of another class, with another path, device or file system of any of its tiers, file size
+or duration it is another point. Existing points are not measured again.
 
 The order is random, drawn separately within each repetition (a randomised block design, as in campaigns) from a seed in
 the configuration. In the order of the grid, a drift would look like an effect of the block size: a flash drive's SLC
@@ -41,6 +41,9 @@ LEAST_MINUTES = 30
 
 REPORT_S = 10.0
 """How often progress is reported."""
+
+LONGEST = 200
+"""Most characters of a point in the name of its file, which has 255 of them at most."""
 
 FAILED_IN_A_ROW = 3
 """If this many points fail in a row, they have a common reason, and the walk ends."""
@@ -229,26 +232,35 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         if not getattr(section, key, True):
             fix = f"take one of config/examples/{target}*.yaml, or see config/keys.md"
             raise SettingsError("there is nothing to measure", f"config key {target}.{key}", fix)
-    plan = workload.plan(settings)
+    plan, here = workload.plan(settings), os.uname()
     workload.require()
+    workspaces = {
+        name: Workspace(target, tier, tier.path) if workload.elsewhere else claim(tier.here(), target, places)
+        for name, sets in plan.items()
+        if sets  # there are none on a tier that no engine keeps anything on
+        for tier in [tier_named(settings, name)]
+    }
+    # in each job of a cluster, a tier may be at another path, by variables, and on a device of another name
+    where = {
+        name: f"{node_class or f'{here.nodename} {source}'} {tier.kind} {fs_type} {tier_named(settings, name).path}"
+        for name, (_, tier, _) in workspaces.items()
+        for source, _, fs_type, _ in [tier.mount()]
+    }
     begun = []
-    for name, sets in plan.items():
-        if not sets:  # a tier that no engine keeps anything on
-            continue
-        declared = tier_named(settings, name)
-        here = None if workload.elsewhere else claim(declared.here(), target, places)
-        workspace = here or Workspace(target, declared, declared.path)
-        tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": os.uname().release}
-        # in each job of a cluster, a tier may be at another path, by variables, and on a device of another name
-        device = node_class or f"{facts['host']} {tier.mount().source}"
-        # the date is that of the last change by which figures of before are not like those of now
-        where = short_hash(f"2026-11-30 {device} {tier.kind} {facts['fs_type']} {declared.path}")
-        for set_name, points in sets.items():
+    for name, workspace in workspaces.items():
+        tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": here.release}
+        for set_name, points in plan[name].items():
             kept = places.workload(target) / "points" / name
-            files = {point: kept / f"{'_'.join(map(str, astuple(point)))}_{where}.json" for point in points}
+            files = {
+                # the date is that of the last change by which figures of before are not like those of now
+                point: kept / f"{text[:LONGEST]}_{short_hash(f'2026-11-30 {text} {on}')}.json"
+                for point in points
+                for text in ["_".join(map(str, astuple(point)))]
+                for on in [[where[one] for one in getattr(point, "tiers", [name])]]
+            }
             left = [point for point in points if not whole_json(files[point])]
             begun.append((workspace, facts, files, left))
-            if here and left:
+            if left and not workload.elsewhere:
                 workload.check_room(tier, set_name, workload.room(left), tier.usable_bytes())
     missing = [point for *_, left in begun for point in left]
     written, total = sum(point.written_bytes for point in missing), sum(len(files) for _, _, files, _ in begun)

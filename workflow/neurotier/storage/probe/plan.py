@@ -34,9 +34,9 @@ START_S = 0.5
 """What fio takes to start (measured: 0.3 s with one stream, 0.5 s with 64)."""
 
 LEAST_SLICE_S, MOST_SLICE_S = 0.5, 1.5
-JOBS, JOBS_OF_LEVEL = 7, 7
-"""Jobs of a repetition outside the curve, and for each number of streams, where reading into the page cache and small
-files count as one each; fewer on tiers in memory."""
+JOBS = 7
+"""Jobs of a repetition outside the curve, and as many for each number of streams, where reading into the page cache and
+small files count as one each; fewer on tiers in memory."""
 
 
 @dataclass
@@ -157,7 +157,7 @@ class Effort:
     @property
     def slice_s(self) -> float:
         """How long each job may take, s."""
-        jobs = JOBS + JOBS_OF_LEVEL * len(levels(self.streams))
+        jobs = JOBS * (1 + len(levels(self.streams)))
         return min(MOST_SLICE_S, max(LEAST_SLICE_S, self.time_s / (self.repetitions * jobs) - START_S))
 
     def stream_bytes(self, streams: int, bandwidth_bytes_per_s: float) -> int:

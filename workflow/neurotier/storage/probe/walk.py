@@ -26,7 +26,6 @@ from neurotier.storage.workspace import Workspace, claim, facts_of
 FILES = "files"
 CALLS = Access("calls", direct=False)
 
-SMALL_BYTES = 4096
 DEEP = 32
 """Queue depth of small requests, besides 1."""
 
@@ -64,7 +63,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
     read = Measurement(
         name="random_read",
         pattern="randread",
-        block_bytes=SMALL_BYTES,
+        block_bytes=SIZE_BYTES,
         file_bytes=file_bytes,
         way=access,
         runtime_s=slice_s,

@@ -33,8 +33,6 @@ OPEN_S = 60
 POLL_S = 0.001
 """How often a reader of files looks for the next step, s."""
 
-NEVER_S = 1e9
-
 
 def parameters(exchange: Exchange, readers: int) -> dict[str, str]:
     """Parameters of the engine for one stream; ``readers`` is how many will open it."""
@@ -101,7 +99,7 @@ def read(exchange: Exchange, reader: int, asked: Connection) -> None:
         begin_s = time.monotonic()
         for writer, pieces in wanted.items():
             source = sources[writer]
-            status = source.begin_step(timeout=NEVER_S)
+            status = source.begin_step(timeout=1e9)  # never
             if status.name != "OK":
                 raise ToolError(f"the stream of writer {writer} ended ({status.name})", f"reader {reader}")
             variable = source.inquire_variable("data")

@@ -16,7 +16,6 @@ from neurotier.storage.spread import Spread, measured_rows
 from neurotier.storage.staging.exchange import IN_MEMORY
 
 COUNTS = ("writers", "readers", "servers")
-FIXED = ("tier", "engine", "per", "set")
 SAME = ["engine", "set", "per", *COUNTS, "bytes_per_writer", "bytes_per_reader", "repetition"]
 """What rows for the same point on different tiers have in common."""
 
@@ -63,13 +62,9 @@ class Curve(NamedTuple):
         pairs = zip(names, self.others, strict=True)
         return ", ".join(counted(count, name.removesuffix("s")) for name, count in pairs if count)
 
-    def slower(self) -> float:
-        """How many times as long the largest number takes as the best one."""
-        return self.times[max(self.times)].median / self.times[self.best].median
-
-    def growth(self) -> float:
-        """How many times as long the largest number takes as the smallest."""
-        return self.times[max(self.times)].median / self.times[min(self.times)].median
+    def slower(self, count: int) -> float:
+        """How many times as long the largest number takes as another one."""
+        return self.times[max(self.times)].median / self.times[count].median
 
 
 def place_text(tier: str, engine: str) -> str:
@@ -97,7 +92,8 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         Only those of strong (``step``) or of weak scaling (``client``).
     """
     others = [name for name in COUNTS if name != axis]
-    groups = gathered((tuple(row[name] for name in (*FIXED, *others)), row) for row in measured_rows(rows))
+    names = ["tier", "engine", "per", "set", *others]
+    groups = gathered((tuple(row[name] for name in names), row) for row in measured_rows(rows))
     found = []
     for (tier, engine, own_per, _, *rest), members in groups.items():
         by_count = gathered((row[axis], row) for row in members)

@@ -48,7 +48,7 @@ class Staging(Workload[Point]):
             engines = [one for one in section.engines if tier == section.tiers[0] or one not in IN_MEMORY]
             axes = range(1, given.repetitions + 1), engines, given.writers, given.readers, given.servers
             for repetition, engine, *counts, asked_servers in itertools.product(*axes):
-                writers, readers = (scaled(int(count), section.scale) for count in counts)
+                writers, readers = (max(1, round(int(count) * section.scale)) for count in counts)
                 servers = min(int(asked_servers), max(writers, readers)) if engine in SERVED else 0
                 own = other = whole // WORD_BYTES * WORD_BYTES
                 if given.per == STEP:
@@ -86,15 +86,6 @@ class Staging(Workload[Point]):
             return cells(exchange, outcome)
         finally:
             workspace.remove_files()
-
-
-def scaled(count: int, scale: float) -> int:
-    """A number of writers or readers on a smaller machine.
-
-    >>> [scaled(count, 1 / 16) for count in (1, 8, 16, 64)]
-    [1, 1, 1, 4]
-    """
-    return max(1, round(count * scale))
 
 
 def room_of(point: Point) -> int:
