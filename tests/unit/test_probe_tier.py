@@ -258,6 +258,12 @@ def test_findings_say_who_is_fastest_and_who_stops() -> None:
     assert probe.concurrency(Data({"probe": alike}, None)).says.startswith(
         "With up to 96 streams, disk reads 51.0 MB/s, about as much as same; "
     )
+    fewer = [row for row in probed("fewer", "block", 60 * MB, 900 * MB) if row["streams"] <= 2]
+    further = probed("further", "block", 30 * MB, 900 * MB)
+    assert probe.concurrency(Data({"probe": [*further, *fewer]}, None)).says == (
+        "With up to 2 streams, fewer reads 120 MB/s, 2.00 times as much as further; fewer gains up to 2 streams; "
+        "further gains up to 32 streams"
+    ), "what one reads with streams that the other was not probed with is no advantage"
     writes = [row for row in probe.curves(ROWS) if (row["tier"], row["pattern"]) == ("disk", "write")]
     assert probe.full_at(writes) == 4
     assert probe.one_stream(Data({"probe": ROWS}, None)).says == (

@@ -109,12 +109,13 @@ def concurrency(data: Data) -> Chart:
     reads = gathered((row["tier"], row) for row in curves(rows) if row["pattern"] == "read")
     if not reads:
         return Chart(NONE)
-    ordered = sorted(reads, key=lambda tier: most(reads[tier]), reverse=True)
+    streams = min(curve[-1]["streams"] for curve in reads.values())  # one may have been probed with more than another
+    alike = {tier: most([row for row in curve if row["streams"] <= streams]) for tier, curve in reads.items()}
+    ordered = sorted(alike, key=alike.__getitem__, reverse=True)
     fast, slow = ordered[0], ordered[-1]
-    streams = reads[fast][-1]["streams"]
-    says = f"With {f'up to {streams} streams' if streams > 1 else 'one stream'}, {fast} reads {rate(most(reads[fast]))}"
+    says = f"With {f'up to {streams} streams' if streams > 1 else 'one stream'}, {fast} reads {rate(alike[fast])}"
     if len(ordered) > 1:
-        times = most(reads[fast]) / most(reads[slow])
+        times = alike[fast] / alike[slow]
         says += f", {f'{three_digits(times)} times' if FULL_SHARE * times > 1 else 'about'} as much as {slow}"
     clauses = []
     for tier in ordered:
