@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.core.tiers import Tier
-from neurotier.storage.daq.holding import lines, most_held
+from neurotier.storage.daq.holding import answer, lines, most_held
 from neurotier.storage.daq.walk import HEADER, MAGIC, Point, backlog, check_job, judged, write_job
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
@@ -108,6 +108,15 @@ def test_writers_that_keep_up_need_no_more_at_their_end_than_before(tmp_path: Pa
         records.tofile(file)
     curve = backlog(files, [count * RECORD for count in counts], RECORD, len(files) * rate, 3.0)
     assert max(held for _, held in curve) < (counts[0] - counts[1] + len(files)) * RECORD
+
+
+def test_writers_whose_point_failed_are_not_called_tried() -> None:
+    """As where the tier filled up: whether it holds as many is not known."""
+    about = {"over": "disk", "engine": "psync", "rate_bytes_per_s": 10, "late_writers": 0, "buffer_bytes": 0}
+    of_one = {"writer_mean_bytes_per_s": 10, "throughput_bytes_per_s": 10, "input_bytes_per_s": 10}
+    rows = [{"status": "measured", "writers": 1} | about | of_one, {"status": "failed: full", "writers": 4} | about]
+    ((name, line),) = lines(rows).items()
+    assert answer(name, line, 100).startswith("disk, psync holds 1 writer at 10.0 B/s, the most that were measured; ")
 
 
 SHORT: dict[str, Any] = {"writers": [2], "rate": "2 MB", "seconds": 0.2}

@@ -72,7 +72,7 @@ def answer(name: str, line: Line, target_s: float) -> str:
     each = rate(line[most].input_bytes_per_s / most)
     verb = "holds" if held else "does not hold"
     text = f"{name} {verb} {counted(held or min(line), 'writer')} at {each}"
-    text += ", the most that were tried" * (held == most)
+    text += ", the most that were measured" * (held == most)
     buffer, need = line[most].buffer, f"{counted(most, 'writer')} need{'s' * (most == 1)}"
     if buffer is None:
         return f"{text}; which buffer {need} cannot be told"
