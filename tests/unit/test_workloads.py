@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from neurotier.core.errors import SettingsError, TierError, ToolError
 from neurotier.core.tables import Row, read_table
+from neurotier.pages.kit.findings import tiers
 from neurotier.storage.workload import write_tables
 from page_reader import page_of
 from workloads import TINY_IOR, TINY_SWEEP, left, run, settings_of
@@ -80,6 +81,8 @@ def test_points_are_measured_once_and_shown(
     write_tables({target: rows}, {target: str(tmp_path / "table.tsv")})
     assert len(read_table(tmp_path / "table.tsv", target)) == len(rows)
     spoilt = [rows[0] | {"status": "failed: <b>cable</b>"}]
+    (tier,) = tiers([*rows, rows[0] | {"kernel": "of-then"}], "").rows or []
+    assert tier["kernel"] == f"{rows[0]['kernel']}, of-then", "points that are kept may be of an earlier kernel"
     sentences, reader = page_of(target, tmp_path, settings, **tables | {target: [*rows, *spoilt]})
     assert sentences
     assert all(f"{sentence}." in reader.text for sentence in sentences)

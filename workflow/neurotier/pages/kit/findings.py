@@ -131,9 +131,13 @@ def tiers(points: Rows, note: str) -> Section:
     """The section on where it was measured, with what, and what was moved there."""
     rows = []
     for own in gathered((row["tier"], row) for row in points).values():
-        hosts = dict.fromkeys(word for row in measured_rows(own) for word in row["host"].split())
+        measured = measured_rows(own) or own
+        about = {
+            name: ", ".join(dict.fromkeys(word for row in measured for word in row[name].split()))
+            for name in ("host", "kernel")  # points that are kept may be of an earlier kernel
+        }
         programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
-        about = {"host": ", ".join(hosts) or own[0]["host"], "measured_by": ", ".join(sorted(programs))}
+        about["measured_by"] = ", ".join(sorted(programs))
         rows.append(own[0] | about | {name: sum(row[name] or 0 for row in own) for name in MOVED})
     columns = f"tier kind fs_type host kernel measured_by {' '.join(MOVED)}"
     return Section("Tiers", rows=rows, columns=columns, note=note)
