@@ -44,6 +44,13 @@ def test_a_slow_disk_gives_what_it_can(tmp_path: Path) -> None:
             assert row[f"{way}_bytes_per_s"] == pytest.approx(20e6, rel=0.15)
 
 
+def test_blocks_that_cannot_bypass_the_page_cache_go_through_it(tmp_path: Path) -> None:
+    """As with IOR itself; fio alone would fail with 'Invalid argument', and after three such points all tiers."""
+    asked: dict[str, Any] = {"processes": [1], "file_size": "1 MB", "block_size": "1 kB", "direct": True}
+    (row,) = measured(tmp_path / "results", tmp_path, **asked)
+    assert (row["status"], row["engine"], row["direct"]) == ("measured", "psync", False)
+
+
 def test_files_are_read_by_neighbours() -> None:
     """By turns on the NUMA nodes, if they are pinned."""
     point = Point("none", 3, MIB, 4096, False, 1)

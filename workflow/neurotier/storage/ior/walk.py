@@ -68,13 +68,18 @@ class Ior(Workload[Point]):
             return dict.fromkeys(points, "there is one NUMA node here, and nothing to pin to")
         self.way = BUFFERED
         if point.measured_by == IOR:
-            passed = point.wants_direct and any(direct for _, direct in KINDS[tier.kind].fio_engines)
+            passed = point.wants_direct and KINDS[tier.kind].fio_engines[0][1]
             self.way = Access(IOR, passed and takes_direct(workspace.folder, point.block_bytes))
         elif point.wants_direct:
-            self.way = find_access(workspace.folder, tier.kind)
+            way = find_access(workspace.folder, tier.kind)
+            if (
+                way.engine == "libpmem"
+                or not point.block_bytes % 4096
+                or takes_direct(workspace.folder, point.block_bytes)
+            ):
+                self.way = way
         several = [point for point in points if point.nodes > 1]
-        way = access_text(**vars(self.way))
-        say(f"tier {tier.name}: {counted(len(points) - len(several), 'point')}, {way}")
+        say(f"tier {tier.name}: {counted(len(points) - len(several), 'point')}, {access_text(**vars(self.way))}")
         return dict.fromkeys(several, "several nodes are had from Slurm alone (--profile profiles/slurm)")
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
