@@ -235,6 +235,26 @@ def test_a_damaged_image_is_to_be_obtained_again(made: Store, own_image: Path, t
         made.unpack(tmp_path / "damaged.sif", tmp_path / "unpacked")
 
 
+def test_of_an_image_with_several_file_systems_the_one_is_unpacked_that_the_engine_starts(
+    engine: Engine, made: Store, own_image: Path, tmp_path: Path
+) -> None:
+    (tiny_root(tmp_path) / "opt/tool").write_text("second")
+    part, of_squashfs = tmp_path / "part", "--datatype 4 --partfs 1 --parttype 1 --partarch 2 --groupid 1"
+    with part.open("wb") as file:
+        subprocess.run([engine.path, "sif", "dump", "3", make_tiny(engine, tmp_path)], stdout=file, check=True)
+    for words in (["add", *of_squashfs.split(), str(own_image), str(part)], ["setprim", "4", str(own_image)]):
+        subprocess.run([engine.path, "sif", *words], check=True)
+    assert engine.run(own_image, tmp_path, "cat /opt/tool") == "second"
+    made.unpack(own_image, tmp_path / "unpacked")
+    assert (tmp_path / "unpacked/opt/tool").read_text() == "second"
+
+
+def test_an_image_with_an_overlay_is_not_unpacked_without_it(engine: Engine, made: Store, own_image: Path) -> None:
+    subprocess.run([engine.path, "overlay", "create", "--size", "64", own_image], check=True, capture_output=True)
+    with pytest.raises(ContainerError, match=r"or an overlay, .*; set containers\.form to sif"):
+        made.obtain(str(own_image), "tool.bet.image")
+
+
 def test_why_the_engine_finds_no_file_system_is_said(made: Store, tmp_path: Path) -> None:
     (tmp_path / "none.sif").write_bytes(bytes(100_000))
     with pytest.raises(ContainerError, match=r"none\.sif: its file system cannot be found: "):
@@ -324,7 +344,8 @@ def test_images_that_nobody_uses_leave_store_and_tier_and_a_file_of_the_users_st
     assert not list(remove_unused(stored, 30, in_use=["a" * 64]))
     assert len(names(kept)) == 8
     os.utime(kept / "own-44444444.json", (0, 0))
-    removed = {image.name: (image, files) for image, files in remove_unused(list(stored_images(kept, images)), 30, ())}
+    unused = remove_unused(list(stored_images(kept, images)), 30, ())
+    removed = {image.facts.stem: (image, files) for image, files in unused}
     assert sorted(removed) == ["old-11111111", "own-44444444"]
     assert names(kept) == ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
     assert names(images) == ["new-bbbbbbbbbbbb.sandbox"]
@@ -338,7 +359,7 @@ def test_an_image_of_the_users_has_a_size_where_it_is_placed(tmp_path: Path) -> 
     kept, images = stored_three(tmp_path)
     sizes = []
     for _ in range(2):
-        sizes += [image.size_bytes for image in stored_images(kept, images) if image.name.startswith("own")]
+        sizes += [image.size_bytes for image in stored_images(kept, images) if image.facts.stem.startswith("own")]
         (images / "own-cccccccccccc.sandbox").mkdir(exist_ok=True)
     assert sizes == [0, 4]
 

@@ -397,9 +397,13 @@ class Store(Shelf):
         code, listed = run_logged([self.engine, "sif", "list", source], self.log)
         if code:
             raise explain(listed, source, problem="its file system cannot be found")
-        partition = re.search(r"\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs", listed)
+        partition = PRIMARY.match(listed)
         if not partition:
-            raise ContainerError("holds no file system that could be unpacked", source, AGAIN)
+            raise ContainerError(
+                "holds no file system that could be unpacked, or an overlay, which would be left out",
+                source,
+                "set containers.form to sif",
+            )
         if not can_unpack():
             raise ContainerError("unsquashfs is not on PATH", "unpacking an image", "install squashfs-tools")
         command = ["unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-offset", partition[1], "-dest", target]
@@ -432,6 +436,10 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
 
 
 AGAIN = "start with --forcerun obtain_image"
+
+PRIMARY = re.compile(r"(?s)(?!.*/Overlay/).*?\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs/\*System")
+"""Of the list of an image's parts, up to where the file system begins that the engine starts, unless there are
+overlays, which the engine would lay over it."""
 
 NOT_ALL = 2
 """Exit code of unsquashfs after errors that did not stop it: of attributes and devices, which may be lacking, and of
@@ -548,7 +556,7 @@ class StoredImage(NamedTuple):
     Attributes
     ----------
     facts
-        The store's notes about it; the image lies next to them, unless it is a user's file.
+        The store's notes about it, whose name is the image's; it lies next to them, unless it is a user's file.
     sha256
         Digest of the image file.
     files
@@ -564,11 +572,6 @@ class StoredImage(NamedTuple):
     files: tuple[Path, ...]
     size_bytes: int
     used_s: float
-
-    @property
-    def name(self) -> str:
-        """Its name in the store."""
-        return self.facts.stem
 
 
 def stored_images(kept: Path, images: Path) -> Iterator[StoredImage]:

@@ -106,14 +106,14 @@ def show_images(results: Path, unused_days: float | None) -> int:
     if unused_days is None:
         print(f"{len(stored)} kept in {places.image_store}:")
         for image in stored:
-            print(f"{image.name}\t{size(image.size_bytes)}\tused {utc(image.used_s)}\tsha256:{image.sha256[:12]}")
+            print(f"{image.facts.stem}\t{size(image.size_bytes)}\tused {utc(image.used_s)}\tsha256:{image.sha256[:12]}")
         return 0
     if not unused_days * DAY_S >= 0:
         raise SettingsError("is no number of days", f"--remove-unused {unused_days}", "give 30, for example")
     users = {results, *users_of(places.image_store), *users_of(places.images)}
     in_use = set[str]().union(*map(digests_used, users))
     for image, files in remove_unused(stored, unused_days, in_use):
-        what = f"{image.name} ({size(image.size_bytes)}, used {utc(image.used_s)})"
+        what = f"{image.facts.stem} ({size(image.size_bytes)}, used {utc(image.used_s)})"
         print(f"removed {what}: {', '.join(map(str, files))}", flush=True)
     return 0
 
