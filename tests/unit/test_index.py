@@ -6,6 +6,8 @@ import dataclasses
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -106,6 +108,23 @@ def test_a_folder_that_is_not_entered_is_skipped_once(dataset: Path) -> None:
     assert {item: why for item, why in index(dataset).skipped.items() if "sub-05" in item} == {
         "'sub-05'": "is a link to a folder that is listed already"
     }
+
+
+FOUND = "import sys, pathlib, test_index as t; i = t.index(pathlib.Path(sys.argv[1])); print(len(i.images), i.skipped)"
+
+
+def test_a_folder_that_may_not_be_entered_leaves_out_its_participant_alone(tmp_path: Path) -> None:
+    """Whether it may be listed, as after ``chmod -R 644``, or a link leads there; the job of an image says why."""
+    folder = plain_dataset(tmp_path / "bids", {t1w(label): small_head() for label in ("01", "02", "03")})
+    (folder / "sub-02").rename(folder / "code")
+    (folder / "sub-02").symlink_to("code/anat")
+    (folder / "code").chmod(0)
+    (folder / t1w("03")).parent.chmod(0o644)
+    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command, here = [*unprivileged, sys.executable, "-c", FOUND, str(folder)], str(Path(__file__).parent)
+    importing = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *sys.path])}
+    told = subprocess.run(command, env=importing, capture_output=True, text=True)
+    assert told.stdout == """2 {"'sub-02'": 'cannot be read: Permission denied'}\n""", told.stderr
 
 
 def test_labels_that_are_too_long_or_differ_in_case_alone_are_skipped(tmp_path: Path) -> None:

@@ -69,5 +69,5 @@ def test_links_that_the_file_system_refuses_are_said_to_be_refused(
         pytest.skip("this sshfs follows all links")
     with network_tier() as tier:
         ended = project.fails("participants", *configured(project, demo_source, tier, dataset="network"))
-    (said, *_) = ended.lines("is a link that cannot be read: Operation not permitted")
+    (said, *_) = ended.lines("cannot be read: Operation not permitted")
     assert FOLLOWED in said

@@ -311,18 +311,19 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[
     Raises
     ------
     InputError
-        If the file is a link that leads anywhere else or in a circle, or that the file system does not resolve.
+        If the file is a link that leads anywhere else or in a circle, or if this user does not get there.
     """
     circle = InputError("is a link that leads in a circle", path)
     try:
         real = Path(os.path.realpath(dataset / path))
-    except OSError as error:
+        is_circle = real.is_symlink()  # realpath stops at a circle
+    except PermissionError as error:
         refused = "sshfs follows links upwards, as git-annex makes them, if it is mounted with no_contain_symlinks"
-        fix = refused if error.errno == errno.EPERM else "look at the tier that holds the dataset"
-        raise InputError(f"is a link that cannot be read: {error.strerror}", path, fix) from None
+        fix = refused if error.errno == errno.EPERM else "have its folder opened to you, or leave the participant out"
+        raise InputError(f"cannot be read: {error.strerror}", path, fix) from None
     except RecursionError:
         raise circle from None
-    if real.is_symlink():  # realpath stops at a circle
+    if is_circle:
         raise circle
     for root in (str(dataset), *map(os.path.expanduser, links_to)):
         trusted = Path(os.path.realpath(root))

@@ -53,7 +53,6 @@ PARTICIPANTS_BYTES = 8 << 20
 
 PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}(/|$)")
 T1W = re.compile(r"(_?)T1w\.nii(\.gz)?\Z")
-LABEL_SHOWN = 255  # no folder has a longer name
 
 MAY_LACK = ("site", "session", "bids_run")
 """What an image may lack: an empty text here, no value in tables."""
@@ -408,7 +407,7 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
                 raise InputError(f"holds more than {PARTICIPANTS_BYTES:,} bytes")
             text = content.decode("utf-8-sig", errors="replace")  # spreadsheets begin a file with a byte order mark
             for row in csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True):
-                if label := one_line(row.get("participant_id") or "")[:LABEL_SHOWN]:
+                if label := one_line(row.get("participant_id") or "")[:255]:  # no folder has a longer name
                     members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
     except OSError as error:
         members, skipped[repr(table)] = {}, f"cannot be read: {error.strerror}"
