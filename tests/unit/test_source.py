@@ -187,6 +187,17 @@ def test_a_version_that_is_counted_from_the_clones_own_is_counted_once(
     assert [(clone / "CHANGES").read_text() for clone in clones] == ["v1", "v1"]
 
 
+def test_a_site_on_an_adjusted_branch_is_installed_at_the_commit_that_is_recorded(
+    demo_copy: Path, tmp_path: Path
+) -> None:
+    """As on a disk without links; its own branch has that commit, and DataLad takes the dataset for clean."""
+    recorded = git(demo_copy / "SiteA", "rev-parse", "HEAD")
+    git(demo_copy / "SiteA", "annex", "adjust", "--unlock")
+    dataset = cloned(demo_copy, tmp_path)
+    assert dataset.sites["SiteA"]["version"] == recorded
+    assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
+
+
 def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
     git(demo_copy / "SiteA", "annex", "unlock", IMAGE.removeprefix("SiteA/"))
     for folder in (demo_copy / "SiteA", demo_copy):

@@ -333,13 +333,16 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
             result_renderer="disabled",
         )
         for path in list(failed):
-            if commit(folder / path) == recorded[path] and is_whole(folder / path):
+            repository, wanted = folder / path, recorded[path]
+            # DataLad leaves it on the adjusted branch that its source is on, which has another commit
+            is_at = commit(repository) == wanted or ask_git(repository, "checkout", "--detach", wanted) is not None
+            if is_at and is_whole(repository):
                 del failed[path]
             else:
                 own = [
                     one
                     for one in results
-                    if one["status"] in ("error", "impossible") and Path(one["path"]) == folder / path
+                    if one["status"] in ("error", "impossible") and Path(one["path"]) == repository
                 ]
                 failed[path] = message_of(own, "DataLad gave no reason" if own else NOT_WHOLE)
         if failed:
