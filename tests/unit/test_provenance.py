@@ -32,6 +32,7 @@ from neurotier.provenance.saving import (
     open_dataset,
     refuse_ignored,
     register,
+    run_git,
     save,
     save_sites,
     unsaved,
@@ -328,6 +329,16 @@ def test_locks_of_somebody_else_stay(locked: Path, killed_on: str, said: str) ->
     with pytest.raises(BusyError, match=said):
         clear_locks(locked, killed_on)
     assert locks_in(locked) == len(LOCKS)
+
+
+def test_a_lock_that_git_tells_of_in_another_language_is_waited_for(
+    locked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where git's translations are installed."""
+    for name, value in {"LC_ALL": "C.UTF-8", "LANGUAGE": "de"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BusyError):
+        run_git(locked, "add", ".")
 
 
 def test_a_lock_of_the_list_of_subdatasets_is_removed_with_the_others(locked: Path) -> None:

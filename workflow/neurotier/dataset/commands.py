@@ -119,10 +119,15 @@ def prepare_environment() -> None:
 
 
 def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Call git for this repository, never for one above it."""
+    """Call git for this repository, never for one above it; its messages are looked at, so they are English."""
     return subprocess.run(
         ["git", "-C", str(repository), *arguments],
-        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent), **variables},
+        env={
+            **os.environ,
+            "GIT_CEILING_DIRECTORIES": str(repository.absolute().parent),
+            "LANGUAGE": "en",
+            **variables,
+        },
         capture_output=True,
         text=True,
         errors="replace",
