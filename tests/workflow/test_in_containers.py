@@ -357,3 +357,15 @@ def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: P
         ended = project.fails(*arguments)
         ended.says("neurotier: dataset: is not valid BIDS: ")
         assert not ended.analysed
+
+
+@pytest.mark.nightly
+def test_a_dataset_that_must_be_valid_is_looked_at_again_when_it_is_indexed_again(project: Project) -> None:
+    people(project, 1)
+    arguments = project.configure(dataset={"source": "bids", "validation": "require"}, tool="noop")
+    project.succeeds("participants", *arguments)
+    project.heads("00", "01")
+    (project.folder / "bids/sub-01/anat/sub-01_T1w.json").write_text("{")
+    ended = project.fails("participants", *arguments, "--forcerun", "index_dataset")
+    ended.says("neurotier: dataset: is not valid BIDS: JSON_INVALID (1)")
+    assert not ended.analysed

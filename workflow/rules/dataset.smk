@@ -71,9 +71,11 @@ checkpoint index_dataset:
         "../scripts/index_dataset.py"
 
 
+# Of a plain folder, the index alone tells that its files have changed.
 rule validate_dataset:
     input:
         dataset=places.dataset_facts,
+        images=places.images_table,
     output:
         issues=places.index / "{site_folder}validation.json",
     log:

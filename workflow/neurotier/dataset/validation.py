@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -45,7 +44,6 @@ def validate(folder: Path, where: str) -> Record:
         )
     done = subprocess.run(
         [PROGRAM, "--json", "--ignoreNiftiHeaders", folder],
-        env=os.environ | {"PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
