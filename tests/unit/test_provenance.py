@@ -341,6 +341,15 @@ def test_a_lock_that_git_tells_of_in_another_language_is_waited_for(
         run_git(locked, "add", ".")
 
 
+def test_what_somebody_else_has_just_committed_is_no_failure_for_good(tmp_path: Path) -> None:
+    """A user's own commit takes what is staged here with it; git then says on its usual output that nothing is."""
+    folder = repository(tmp_path / "derivatives")
+    for name in (".datalad/config", "untracked"):
+        write_text(folder / name, "")
+        with pytest.raises(BusyError, match="another program is writing to this dataset: On branch"):
+            run_git(folder, "commit", "--quiet", "--message", "mine")
+
+
 def test_a_lock_of_the_list_of_subdatasets_is_removed_with_the_others(locked: Path) -> None:
     lock = locked / ".gitmodules.lock"
     lock.touch()

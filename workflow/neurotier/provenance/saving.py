@@ -316,9 +316,9 @@ LOCKS = (
 
 OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
-    r"|cannot lock ref .*(File exists|but expected)"
+    r"|cannot lock ref .*(File exists|but expected)|nothing (added )?to commit"
 )
-"""What git says if somebody else is writing to its repository."""
+"""What git says if somebody else is writing to its repository, or has just committed what was staged here."""
 
 
 def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
@@ -417,7 +417,7 @@ def run_git(folder: Path, *arguments: str) -> str:
     """Output of a git command in a dataset of derivatives; :func:`unsaved` if it fails, as on a full tier."""
     done = call_git(folder, *arguments)
     if done.returncode:
-        raise unsaved(folder, message_of([], done.stderr))
+        raise unsaved(folder, message_of([], done.stderr or done.stdout))
     return done.stdout
 
 
