@@ -341,6 +341,16 @@ def test_a_lock_that_git_tells_of_in_another_language_is_waited_for(
         run_git(locked, "add", ".")
 
 
+def test_clones_know_of_contents_even_if_those_of_the_users_own_annexes_are_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path / "gitconfig", "[annex]\n private = true\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    folder = opened(tmp_path / "derivatives")
+    uuid = git(folder, "config", "--local", "annex.uuid")
+    assert git(folder, "cat-file", "blob", "git-annex:uuid.log").startswith(uuid)
+
+
 def test_what_somebody_else_has_just_committed_is_no_failure_for_good(tmp_path: Path) -> None:
     """A user's own commit takes what is staged here with it; git then says on its usual output that nothing is."""
     folder = repository(tmp_path / "derivatives")

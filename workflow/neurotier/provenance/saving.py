@@ -299,6 +299,7 @@ def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
 OPTIONS = {
     "annex.thin": "true",
     "annex.addunlocked": "true",
+    "annex.private": "false",  # or no clone would know that contents are here
     "gc.autoDetach": "false",  # background work would be ended with the run
     "core.excludesFile": os.devnull,  # the user's own names files of an editor, and no derivatives
     "core.fsync": "all",  # an object, an index or a branch that a power cut leaves empty would make it unusable
