@@ -205,6 +205,24 @@ def cloned(folder: Path, alike: Sequence[str] = (), padded_bytes: int = 0, **sec
     broken = source / t1w(BROKEN.removeprefix("sub-"))
     broken.write_bytes(b"no image" + broken.read_bytes()[8:])
     for label in alike:
+def test_who_copies_takes_little_memory_beside_those_who_compute(tmp_path: Path) -> None:
+    """As much was asked for; with full memory for everyone, nobody would ever be beside."""
+    own = {"command": "cp {input} {output}/brain.nii.gz", "brain": "brain.nii.gz", "memory_mb": 1000}
+    results = prepared_results(tmp_path, [], tool={"name": "own", "own": own}, shares={"staging_beside": 2})
+    places, names = places_of(results), [f"sub-0{number}" for number in range(5)]
+    write_index(places, [image(name.removeprefix("sub-")) for name in names])
+    needs = Needs(load_settings(results), places, elsewhere=False)
+    needs.slots = 2
+    asked = needs.share("1-of-1")
+    assert asked.memory_mb == 2 * 1000 + 2 * 100
+    for memory_mb, present in ((asked.memory_mb, 4), (asked.memory_mb - 1, 3), (1999, 1)):
+        pool = Pool(needs, Request(share="1-of-1"), asked._replace(memory_mb=memory_mb), results / "pool.log")
+        for name in names:
+            if pool.may_analyse(name):
+                pool.children.running[name] = Child(ANALYSE, name, 0, name)  # type: ignore
+        assert len(pool.children.running) == present
+
+
         (source / t1w(label)).write_bytes((source / t1w(alike[0])).read_bytes())
     for number, label in enumerate(LABELS if padded_bytes else ()):
         with (source / t1w(label)).open("ab") as file:  # gzip ignores what follows its last member
@@ -342,13 +360,14 @@ def test_what_two_versions_of_a_tool_make_is_made_by_two_activities(pool: Pool) 
     assert len(made) == 2
 
 
-def test_time_left_is_told_by_those_who_ended_since_the_start(pool: Pool) -> None:
+def test_time_left_is_told_by_those_who_ended_since_the_start(pool: Pool, capsys: pytest.CaptureFixture[str]) -> None:
     pool.count, pool.known, pool.began_s = 8, 1, time.monotonic() - 3600
     said = []
     for ended in (1, 3, 8):
-        pool.exit_codes = dict.fromkeys("abcdefgh"[:ended], 0)
-        said.append(pool.time_left())
-    assert said == ["", "about 2.5 h left", ""]
+        pool.exit_codes, pool.said_s = dict.fromkeys("abcdefgh"[:ended], 0), -1000.0
+        pool.has_ended(Child(FETCH, "h", 0, "h"), 0)  # type: ignore
+    counts = [f"{ended} of 8 participants done, 0 failed" for ended in (1, 3, 8)]
+    assert capsys.readouterr().err.splitlines() == [counts[0], f"{counts[1]}, about 2.5 h left", counts[2]]
 
 
 def test_what_just_fits_is_fetched(pool: Pool) -> None:
@@ -490,7 +509,6 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
         again = [*failed.values()]
     else:
         assert len(pool.exit_codes) == len(images) or not keep_going
-        assert pool.time_left() == "" or not keep_going
     if stage == FETCH:
         again = [each for each in failed.values() if each == 137 or not keep_going]
     elif stage == ANALYSE:

@@ -154,13 +154,21 @@ class Needs:
         """
         members = self.members(share)
         asked = self.divided(self.slots, members)
-        mem_mb, work_mb, files = zip(*(self.of(name, attempt) for name in members), strict=True)
-        copying_mb = STAGING_MB * asked.copying + largest(work_mb, asked.copying) * self.fills_memory
+        mem_mb, work_mb, files = self.together((self.of(name, attempt) for name in members), asked)
         return asked._replace(
             threads=self.threads * asked.at_once,
-            memory_mb=self.within("mem_mb", largest(mem_mb, asked.at_once) + copying_mb + self.own_mb(attempt)),
-            work_mb=self.within("work_mb", largest(work_mb, asked.present)),
-            work_files=self.within("work_files", largest(files, asked.present)),
+            memory_mb=self.within("mem_mb", mem_mb + self.own_mb(attempt)),
+            work_mb=self.within("work_mb", work_mb),
+            work_files=self.within("work_files", files),
+        )
+
+    def together(self, needs: Iterable[Need], asked: Granted) -> Need:
+        """What participants take of whom no more are present, and compute, than ``asked``: the largest of them."""
+        mem_mb, work_mb, files = zip(*needs, strict=True)
+        copying = len(mem_mb[asked.at_once : asked.present])
+        copying_mb = STAGING_MB * copying + largest(work_mb, copying) * self.fills_memory
+        return Need(
+            largest(mem_mb, asked.at_once) + copying_mb, largest(work_mb, asked.present), largest(files, asked.present)
         )
 
     def own_mb(self, attempt: int = 1) -> int:
@@ -189,7 +197,7 @@ class Needs:
 
     def share_in_pool(self, granted: Granted, participants: Iterable[str]) -> Share:
         """The same in a pool, where the files of the largest participants are on the work tier."""
-        files_mb = (megabytes(work_bytes(self.images(name), self.settings)) for name in participants)
+        files_mb = (self.of(name).work_mb for name in participants)
         return self.share_of(granted, largest(files_mb, granted.present) * self.fills_memory)
 
     def merged_mb(self, participants: Iterable[str]) -> int:

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from neurotier.analysis.activity import how_of, identifier
 from neurotier.analysis.brains import Job, Share, files_of
-from neurotier.analysis.needs import work_bytes, work_files
 from neurotier.analysis.participant import run_participant
 from neurotier.analysis.staging import check_room
 from neurotier.analysis.tools import UNKNOWN, make_tool
@@ -72,7 +71,7 @@ from neurotier.run.jobs import (
     say,
 )
 from neurotier.run.journal import SAY_S, Entry, add_entry, job_note
-from neurotier.run.needs import Granted, Needs
+from neurotier.run.needs import MEGABYTE, Granted, Needs
 from neurotier.run.participants import CALIBRATION, Wanted, images_of, key_of, members_of, name_of, selected_in
 from neurotier.run.stops import unwinding
 
@@ -141,10 +140,6 @@ class Children:
                 child.said.close()
                 _, status = os.waitpid(child.pid, 0)
                 yield child, None, os.waitstatus_to_exitcode(status)
-
-    def end(self) -> None:
-        """Tell all children to end, and wait for them."""
-        end_forked({child.pid for child in self.running.values()})
 
 
 @dataclass
@@ -500,7 +495,7 @@ class Pool:
                     else:
                         self.turns.ask(child, said)
         except Interrupted:
-            self.children.end()
+            end_forked({child.pid for child in self.children.running.values()})
             raise
         return self.close()
 
@@ -527,13 +522,13 @@ class Pool:
             return True
         if any((one, TierError.exit_code) in self.retried for one in [*running, name]):
             return False  # it met a full tier although there seemed to be room
-        together = zip(self.limits, *map(self.needs_of, [*running, name]), strict=True)
-        is_over = any(limit is not None and sum(needs) > limit for limit, *needs in together)
+        needed = self.needs.together(map(self.needs_of, [*running, name]), self.granted)
+        is_over = any(limit is not None and one > limit for limit, one in zip(self.limits, needed, strict=True))
         if is_over or len(running) >= self.granted.present:
             return False
-        images = self.selected[name]
+        need = self.needs_of(name)
         try:
-            check_room(self.tiers["work"], work_bytes(images, self.settings), work_files(images, self.settings))
+            check_room(self.tiers["work"], need.work_mb * MEGABYTE, need.work_files)
         except (NeurotierError, OSError):  # a missing tier is reported by each participant
             return False
         return True
@@ -574,10 +569,12 @@ class Pool:
         if code < 0:
             code = self.note_killed(name, stage, -code)
         note(self.log, f"{name}: {stage}: exit code {code}")
-        if time.monotonic() - self.said_s >= SAY_S:
-            failed = sum(map(bool, self.exit_codes.values()))
-            counts = f"{len(self.exit_codes) - failed} of {counted(self.count, 'participant')} done, {failed} failed"
-            self.say(", ".join(filter(None, [counts, self.time_left()])))
+        if (now_s := time.monotonic()) - self.said_s >= SAY_S:
+            over, failed = len(self.exit_codes), sum(map(bool, self.exit_codes.values()))
+            counts = f"{over - failed} of {counted(self.count, 'participant')} done, {failed} failed"
+            if self.known < over < self.count:  # by the rate at which others have ended
+                counts += f", about {about((now_s - self.began_s) * (self.count - over) / (over - self.known))} left"
+            self.say(counts)
         if code and self.is_worth_another_try(name, stage, code):
             self.retried.add((name, code))
             self.say(f"neurotier: {name}: is tried once more")
@@ -595,13 +592,6 @@ class Pool:
             elif not code and self.users:
                 self.users.subtract(image.content for image in self.selected[name])
                 self.to_drop.append(name)
-
-    def time_left(self) -> str:
-        """How long the others will take if they keep ending at the same rate; empty if nobody has ended yet."""
-        ended, left = len(self.exit_codes) - self.known, self.count - len(self.exit_codes)
-        if not ended or not left:
-            return ""
-        return f"about {about((time.monotonic() - self.began_s) * left / ended)} left"
 
     def is_worth_another_try(self, name: str, stage: str, code: int) -> bool:
         """Whether to try a participant again at once: its images are gone again, or others have filled the tier.
