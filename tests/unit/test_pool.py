@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -40,6 +41,7 @@ from support import (
     plain_dataset,
     private_folder,
     quiet,
+    script,
     t1w,
     wait_for,
     while_running,
@@ -310,6 +312,31 @@ def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
     return Pool(needs, Request(share="1-of-1"), Granted(2, 1000, 500, at_once=2), places.results / "pool.log")
 
 
+def test_a_child_that_cannot_be_started_now_is_started_when_another_has_ended(tmp_path: Path) -> None:
+    """A limit of processes or open files is met in the middle of a run: who is being analysed loses nothing."""
+    waiting = f"while [ ! -e {tmp_path}/over-$(basename $1) ]; do sleep 0.1; done"
+    script(tmp_path / "waits", f'{waiting}\ncp "$1" "$2/brain.nii.gz"')
+    own = {"command": f"{tmp_path}/waits {{input}} {{output}}", "brain": "brain.nii.gz", "memory_mb": 1}
+    results = prepared_results(tmp_path, ["01", "02", "03"], tool={"name": "own", "own": own})
+    pool, work = job(results), places_of(results).work
+
+    def staged() -> list[str]:
+        return [file.name for file in work.glob("*/in/*/*/*.nii.gz")]
+
+    sleepers(pool, 2)
+    first, process = staged()[0], psutil.Process(pool.pid)
+    before, few = process.rlimit(resource.RLIMIT_NOFILE), process.num_fds()
+    process.rlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+    (tmp_path / f"over-{first}").touch()
+    wait_for(lambda: len(done_in(results)) == 1 and process.num_fds() < few, while_running(pool))
+    process.rlimit(resource.RLIMIT_NOFILE, before)
+    for label in ("01", "02", "03"):
+        (tmp_path / f"over-{Path(t1w(label)).name}").touch()
+    said_by(pool)
+    assert done_in(results) == ["sub-01", "sub-02", "sub-03"]
+    assert len((results / "pool.log").read_text().split("exit code 0")) == 4, "nobody was tried twice"
+
+
 def test_a_job_is_told_to_have_failed_for_its_node_by_the_first_who_failed_so(pool: Pool) -> None:
     pool.job = {"members": "sub-01 sub-02 sub-03", "started_s": time.time()}
     for name, code in (("sub-01", 65), ("sub-02", TierError.exit_code), ("sub-03", TierError.exit_code)):
@@ -319,6 +346,13 @@ def test_a_job_is_told_to_have_failed_for_its_node_by_the_first_who_failed_so(po
     for code in whys:
         pool.note_job(code)
     assert {one["exit_code"]: one["fault_of_node"] for one in entries(pool.places, RUN, "job")} == whys
+
+
+def test_a_lost_dataset_tier_is_told_by_who_fetches_and_ends_nobody_else(pool: Pool, tmp_path: Path) -> None:
+    pool.tiers["dataset"] = pool.tiers["dataset"]._replace(path=tmp_path / "gone")
+    assert pool.may_fetch("sub-03")
+    pool.children.running = {name: Child(ANALYSE, name, 0, name) for name in ("sub-01", "sub-02")}  # type: ignore
+    assert not pool.may_fetch("sub-03"), "ahead"
 
 
 def test_a_child_that_was_killed_is_told_with_the_log_that_it_wrote(pool: Pool) -> None:
@@ -491,7 +525,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
             assert memory_mb <= most_mb
             assert room_mb <= work_mb
             assert not [name for name in analysing if (name, TierError.exit_code) in pool.retried], "it is tried alone"
-        there = [*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop]
+        there = {*analysing, *fetching, *dropping, *pool.to_analyse, *pool.to_drop}
         if ahead is not None and fetching and stage == ANALYSE:
             assert pool.bytes_of(there) <= ahead + at_once * largest_bytes
         assert begun <= 5 * len(images), "each is fetched and analysed twice at most, and dropped"

@@ -506,9 +506,14 @@ class Pool:
             self.to_analyse.clear()
         self.note_job()
         for stage, (waiting, may_begin, work) in self.stages.items():
-            while waiting and may_begin(waiting[0]):
-                name = waiting.popleft()
-                self.children.start(stage, name, partial(work, name))
+            while waiting and may_begin(name := waiting[0]):
+                try:
+                    self.children.start(stage, name, partial(work, name))
+                except OSError:  # no more processes, or memory for one: once another has ended
+                    if not self.children.running:
+                        raise
+                    break
+                waiting.popleft()
         return any(waiting for waiting, _, _ in self.stages.values())
 
     def may_drop(self, _name: str) -> bool:
@@ -546,7 +551,9 @@ class Pool:
             return False
         if self.stage == FETCH:
             return True
-        fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES
+        fits = False
+        with suppress(OSError):  # a lost tier is reported by who fetches
+            fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES
         before = [*self.to_analyse, *fetching]
         dropping = [*self.to_drop, *self.children.at(DROP)]
         kept = [*before, *dropping]
