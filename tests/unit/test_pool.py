@@ -150,6 +150,17 @@ def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -
     assert "its version is 1 on " in said_by(job(results, NEUROTIER_RUN="forced"))
 
 
+def test_who_is_done_by_another_version_fails_with_the_share(tmp_path: Path) -> None:
+    """The record goes before the tool is loaded: the reason is the participant's, and another attempt may do better."""
+    results = prepared_results(tmp_path, ["01"])
+    said_by(job(results))
+    write_json(results / "index/tool.json", {"name": "noop", "version": "2"})
+    assert "neurotier: sub-01: tool 'noop': its version is 1 on " in said_by(job(results, NEUROTIER_RUN="again"))
+    assert done_in(results) == []
+    assert read_json(places_of(results).failure("sub-01"))["exit_code"] == 70
+    assert read_json(results / "state/shares/1-of-1") == {"failed": {"sub-01": 70}}
+
+
 def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobody_has_looked(tmp_path: Path) -> None:
     results = prepared_results(tmp_path, ["01"], dataset={"validation": "require"})
     places = places_of(results)
@@ -194,19 +205,6 @@ def test_one_computes_while_others_copy_and_their_wait_is_no_part_of_a_phase(tmp
         assert ends["compute"]["start_s"] - ends["stage_in"]["end_s"] > 0.9 * made["slot_wait_s"]
 
 
-LABELS = ("01", "02", "03", "04", "05")
-NAMES = [f"sub-{label}" for label in LABELS]
-BROKEN = "sub-02"
-WHOLE = [name for name in NAMES if name != BROKEN]
-
-
-def cloned(folder: Path, alike: Sequence[str] = (), padded_bytes: int = 0, **sections: Any) -> Places:
-    """A results folder whose dataset is a clone without contents; one image is no image, and some are alike."""
-    results = sleeping(folder, 0.2, *LABELS, **sections)
-    source = folder / "bids"
-    broken = source / t1w(BROKEN.removeprefix("sub-"))
-    broken.write_bytes(b"no image" + broken.read_bytes()[8:])
-    for label in alike:
 def test_who_copies_takes_little_memory_beside_those_who_compute(tmp_path: Path) -> None:
     """As much was asked for; with full memory for everyone, nobody would ever be beside."""
     own = {"command": "cp {input} {output}/brain.nii.gz", "brain": "brain.nii.gz", "memory_mb": 1000}
@@ -225,6 +223,19 @@ def test_who_copies_takes_little_memory_beside_those_who_compute(tmp_path: Path)
         assert len(pool.children.running) == present
 
 
+LABELS = ("01", "02", "03", "04", "05")
+NAMES = [f"sub-{label}" for label in LABELS]
+BROKEN = "sub-02"
+WHOLE = [name for name in NAMES if name != BROKEN]
+
+
+def cloned(folder: Path, alike: Sequence[str] = (), padded_bytes: int = 0, **sections: Any) -> Places:
+    """A results folder whose dataset is a clone without contents; one image is no image, and some are alike."""
+    results = sleeping(folder, 0.2, *LABELS, **sections)
+    source = folder / "bids"
+    broken = source / t1w(BROKEN.removeprefix("sub-"))
+    broken.write_bytes(b"no image" + broken.read_bytes()[8:])
+    for label in alike:
         (source / t1w(label)).write_bytes((source / t1w(alike[0])).read_bytes())
     for number, label in enumerate(LABELS if padded_bytes else ()):
         with (source / t1w(label)).open("ab") as file:  # gzip ignores what follows its last member
@@ -301,17 +312,6 @@ def test_a_fetch_that_is_killed_is_tried_once_more(tmp_path: Path) -> None:
     assert len(entries(places, RUN, "again")) == 1
 
 
-@pytest.fixture
-def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
-    """The pool of a job on a cluster, with three participants and images of a byte each."""
-    monkeypatch.setenv("NEUROTIER_RUN", RUN)
-    places = places_of(prepared_results(tmp_path, ["01", "02", "03"]))
-    begin_elsewhere(places)
-    write_index(places, [image(label) for label in ("01", "02", "03")])
-    needs = Needs(load_settings(places.results), places, elsewhere=True)
-    return Pool(needs, Request(share="1-of-1"), Granted(2, 1000, 500, at_once=2), places.results / "pool.log")
-
-
 def test_a_child_that_cannot_be_started_now_is_started_when_another_has_ended(tmp_path: Path) -> None:
     """A limit of processes or open files is met in the middle of a run: who is being analysed loses nothing."""
     waiting = f"while [ ! -e {tmp_path}/over-$(basename $1) ]; do sleep 0.1; done"
@@ -337,6 +337,24 @@ def test_a_child_that_cannot_be_started_now_is_started_when_another_has_ended(tm
     assert len((results / "pool.log").read_text().split("exit code 0")) == 4, "nobody was tried twice"
 
 
+@pytest.fixture
+def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
+    """The pool of a job on a cluster, with three participants and images of a byte each."""
+    monkeypatch.setenv("NEUROTIER_RUN", RUN)
+    places = places_of(prepared_results(tmp_path, ["01", "02", "03"]))
+    begin_elsewhere(places)
+    write_index(places, [image(label) for label in ("01", "02", "03")])
+    needs = Needs(load_settings(places.results), places, elsewhere=True)
+    return Pool(needs, Request(share="1-of-1"), Granted(2, 1000, 500, at_once=2), places.results / "pool.log")
+
+
+def test_a_lost_dataset_tier_is_told_by_who_fetches_and_ends_nobody_else(pool: Pool, tmp_path: Path) -> None:
+    pool.tiers["dataset"] = pool.tiers["dataset"]._replace(path=tmp_path / "gone")
+    assert pool.may_fetch("sub-03")
+    pool.children.running = {name: Child(ANALYSE, name, 0, name) for name in ("sub-01", "sub-02")}  # type: ignore
+    assert not pool.may_fetch("sub-03"), "ahead"
+
+
 def test_a_job_is_told_to_have_failed_for_its_node_by_the_first_who_failed_so(pool: Pool) -> None:
     pool.job = {"members": "sub-01 sub-02 sub-03", "started_s": time.time()}
     for name, code in (("sub-01", 65), ("sub-02", TierError.exit_code), ("sub-03", TierError.exit_code)):
@@ -346,13 +364,6 @@ def test_a_job_is_told_to_have_failed_for_its_node_by_the_first_who_failed_so(po
     for code in whys:
         pool.note_job(code)
     assert {one["exit_code"]: one["fault_of_node"] for one in entries(pool.places, RUN, "job")} == whys
-
-
-def test_a_lost_dataset_tier_is_told_by_who_fetches_and_ends_nobody_else(pool: Pool, tmp_path: Path) -> None:
-    pool.tiers["dataset"] = pool.tiers["dataset"]._replace(path=tmp_path / "gone")
-    assert pool.may_fetch("sub-03")
-    pool.children.running = {name: Child(ANALYSE, name, 0, name) for name in ("sub-01", "sub-02")}  # type: ignore
-    assert not pool.may_fetch("sub-03"), "ahead"
 
 
 def test_a_child_that_was_killed_is_told_with_the_log_that_it_wrote(pool: Pool) -> None:
@@ -396,7 +407,6 @@ def test_what_two_versions_of_a_tool_make_is_made_by_two_activities(pool: Pool) 
 
 def test_time_left_is_told_by_those_who_ended_since_the_start(pool: Pool, capsys: pytest.CaptureFixture[str]) -> None:
     pool.count, pool.known, pool.began_s = 8, 1, time.monotonic() - 3600
-    said = []
     for ended in (1, 3, 8):
         pool.exit_codes, pool.said_s = dict.fromkeys("abcdefgh"[:ended], 0), -1000.0
         pool.has_ended(Child(FETCH, "h", 0, "h"), 0)  # type: ignore
@@ -534,7 +544,7 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     names = [each.participant for each in images]
     for name in names if stage == DROP else ():
         write_json(places.record(name), {})
-    pool.prepare(names)
+    pool.prepare(names, [])
     code = pool.run()
     assert [*pool.to_fetch, *pool.to_analyse, *pool.to_drop, *pool.children.running] == []
     failed = {name: each for name, each in pool.exit_codes.items() if each}

@@ -249,7 +249,7 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
     pool.note_job()
     left = [name for name in names if request.stage != DROP and not places.record(name).exists()]
     with reporting(places, left, request.stage, log) as result:
-        pool.prepare(names)
+        pool.prepare(names, left)
     exit_code = result.exit_code or pool.run()
     if 0 < result.exit_code <= 128:
         pool.exit_codes.update(dict.fromkeys(left, exit_code))
@@ -314,8 +314,9 @@ class Pool:
         ahead = needs.settings.dataset.ahead
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
-    def prepare(self, names: Sequence[str]) -> None:
-        """Find out which participants are left, and at which stage each begins."""
+    def prepare(self, names: Sequence[str], left: list[str]) -> None:
+        """Find out which participants are ``left``, which the caller knows by missing records alone, and at which stage
+        each begins."""
         places, stage = self.places, self.stage
         self.count = len(names)
         if stage == DROP:
@@ -327,7 +328,7 @@ class Pool:
                 if (code := self.code_before(name)) is not None:
                     self.exit_codes[name] = code
             self.known = len(self.exit_codes)
-            left = [name for name in names if name not in self.exit_codes]
+            left[:] = [name for name in names if name not in self.exit_codes]
             if stage == ANALYSE:
                 self.prepare_analysis(names)
             for name in left:
