@@ -91,6 +91,14 @@ def test_what_is_left_is_removed_and_nothing_behind_a_link(work: Path, precious:
     assert not work.exists()
 
 
+def test_a_lost_tier_keeps_no_run_from_its_end(work: Path) -> None:
+    """Its participants have failed for that; the end of the run has nothing to clear, and their reasons to write."""
+    tier = work.parents[2]
+    tier.rename(tier.with_name("lost"))
+    tier.write_text("")
+    assert remove_leftovers(work, "id") == []
+
+
 @pytest.mark.parametrize("level", ["neurotier", "work", "abc"])
 def test_a_link_in_place_of_a_folder_is_refused(work: Path, precious: Path, level: str) -> None:
     place = {"neurotier": work.parents[1], "work": work.parent, "abc": work}[level]

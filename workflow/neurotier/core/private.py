@@ -178,25 +178,24 @@ def make_private(folder: Path) -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Names in a private folder, sorted; none if it does not exist."""
+    """Names in a private folder, sorted; none if it does not exist, or its tier is lost, which who needs it reports."""
     try:
         check_private(folder)
         return sorted(os.listdir(folder))
-    except FileNotFoundError:
+    except OSError:
         return []
 
 
 def remove_private(path: Path) -> None:
     """Remove whatever lies at a path below ``neurotier-<user>``, as far as possible; links are not followed."""
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         check_private(path.parent)
-        with suppress(OSError):
-            remove_whatever(path)
+        remove_whatever(path)
 
 
 def remove_empty(folder: Path) -> None:
     """Remove a private folder and its parents up to ``neurotier-<user>``, as far as they are empty."""
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         check_private(folder)
     for empty in reversed(way_to(folder)):
         try:

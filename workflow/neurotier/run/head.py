@@ -288,8 +288,7 @@ class Head:
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))
                 for tier in [tiers_of(self.settings, elsewhere=plan.elsewhere)["work"], *work_tier_of_killed(places)]:
                     if not tier.node:  # else its jobs clear it
-                        with suppress(OSError):  # whoever needs the tier reports it; results can be repaired without
-                            remove_leftovers(tier.folder("work") / places.work.name, places.identity)
+                        remove_leftovers(tier.folder("work") / places.work.name, places.identity)
                 remove_partials(places.results)
         damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
         if changes:
@@ -457,11 +456,9 @@ class Head:
         if not succeeded and not stopped_by:  # then no job has tabulated it
             note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
-        stopped = 0
         if not stopped_by:
             note_killed(places, run, read_jobs(places, run))
-        else:
-            stopped = forget_stopped(places, run)
+        stopped = forget_stopped(places, run) if stopped_by else 0
         failures = read_failures(places)
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if not stopped_by else ():
