@@ -211,8 +211,12 @@ def test_what_is_known_of_a_job_says_why_its_participants_were_killed(places: Pl
         assert (f"(cluster job {state};" in reason) if state else "(" not in reason
 
 
-def test_jobs_of_before_the_run_are_others_of_that_number(places: Places, tmp_path: Path) -> None:
+def test_jobs_that_ended_before_the_run_are_others_of_that_number(places: Places, tmp_path: Path) -> None:
+    """One that still goes on was taken over from a head that is dead, however long ago that had submitted it."""
     script(tmp_path / "sacct", f"/bin/cat <<END\n{RECORDED}END")
+    starts, _ = ask_accounting(["1", "3"], STARTED_S + 86_400)
+    assert [(start["job"], start["submitted_s"]) for start in starts] == [("3", 1795392052)]
+    script(tmp_path / "sacct", f"/bin/cat <<END\n{RECORDED[: RECORDED.index('3|')]}END")
     assert ask_accounting(["1"], STARTED_S + 86_400) == ([], "sacct knows none of the jobs")
 
 

@@ -38,7 +38,8 @@ AT_ONCE = 10_000
 """Most jobs in one call: their numbers are one argument, of at most 128 KiB."""
 
 EARLIER_S = 3600.0
-"""Jobs submitted this long before the run began are others whose numbers were reused; clocks may differ."""
+"""Jobs that ended this long before the run began are others whose numbers were reused; clocks may differ, and jobs that
+were taken over were submitted before."""
 
 Start = Record
 """One start of a job, according to accounting."""
@@ -178,7 +179,7 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
         if why:
             return [], why
         found += starts_in(text.splitlines())
-    ours = [start for start in found if (start["submitted_s"] or since_s) >= first_s]
+    ours = [start for start in found if (start["ended_s"] or since_s) >= first_s]
     return ours, "" if ours else "sacct knows none of the jobs"
 
 
