@@ -95,6 +95,8 @@ Job violates accounting/QOS policy (job submit limit, user's size and/or time li
 Unable to contact slurm controller (connect failure)
 """
 
+Invalid authentication credential
+Protocol authentication error
 
 def test_what_slurm_will_take_later_is_asked_again() -> None:
     """By the texts of Slurm's own library."""

@@ -53,7 +53,8 @@ PATIENCE_S, LONGEST_PAUSE_S = 3600.0, 60.0
 """How long a submission is retried while this run has no job, and the longest pause between two tries, s."""
 
 FOR_GOOD = re.compile(
-    r"invalid|unrecognized|(not|than) permitted|not allowed|denied|no partition|can ?not be satisfied"
+    r"invalid(?! (authentication )?credential)"  # munge is away for a moment
+    r"|unrecognized|(not|than) permitted|not allowed|denied|no partition|can ?not be satisfied"
     r"|(?<!partition )not available",  # that one may be up again
     re.IGNORECASE,
 )
