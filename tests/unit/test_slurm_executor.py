@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
+import shlex
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -93,10 +95,10 @@ LATER = """\
 Required partition not available (inactive or drain)
 Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)
 Unable to contact slurm controller (connect failure)
-"""
-
 Invalid authentication credential
 Protocol authentication error
+"""
+
 
 def test_what_slurm_will_take_later_is_asked_again() -> None:
     """By the texts of Slurm's own library."""
@@ -122,7 +124,7 @@ def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(
     script(tmp_path / "scancel", f'echo "$@" >>{tmp_path}/cancelled')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     executor = executor_of(own)
-    executor.has_news, executor._submitted_job_clusters, executor.names = threading.Event(), {"far"}, {"x"}
+    executor.has_news, executor._submitted_job_clusters, executor.names = threading.Event(), {"far"}, {"x": ()}
     executor._job_submission_executor = ThreadPoolExecutor(max_workers=1)
     executor.cancel_jobs([SubmittedJobInfo(SimpleNamespace(), external_jobid=77)])
     assert (tmp_path / "cancelled").read_text() == "--clusters=far 77\n"
@@ -186,10 +188,10 @@ def test_each_job_has_a_name_of_its_own(tmp_path: Path) -> None:
     places = Places.from_settings(settings)
     save_settings(settings, places)
     executor = executor_of(own)
-    executor.run_uuid, executor.names, executor.wait = "e3a1", set(), False
+    executor.run_uuid, executor.names, executor.wait = "e3a1", {}, False
     executor.run_job(job_of(str(places.results), str(places.logs / "plot/plot.log")))
     executor.run_job(job_of("plots", "plots/logs/plot.log"))
-    assert executor.names == {f"{prefix_of(places)}plot.7", "e3a1.7"}
+    assert executor.names == {f"{prefix_of(places)}plot.7": (), "e3a1.7": ()}
 
 
 def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
@@ -209,7 +211,7 @@ def looked_at(
     script(folder / "scancel", f'echo "$@" >>{folder}/cancelled')
     executor = executor_of(own, keep_successful_logs=True)
     vars(executor).update(known)
-    executor.names, executor.said, executor.waiting = set(), set(), ""
+    executor.names, executor.said, executor.waiting = {"off": ("n7", "n[8-9]"), "y": ()}, set(), ""
     executor._submitted_job_clusters, executor._failed_nodes = set(), set()
     executor.has_news = threading.Event()
     executor.report_job_error = lambda *_, **__: None
@@ -250,6 +252,42 @@ def test_why_a_job_ended_that_has_come_to_nobody_is_said(
     at_fault = "neurotier: job 7 failed for its node, n1, to which no other job of this run is given: "
     at_fault = f"{at_fault}neurotier could not begin there\n" if "on n1" in said else ""
     assert capsys.readouterr().err == ("" if told else at_fault + line)
+
+
+def test_a_node_at_fault_is_avoided_beside_those_that_a_user_has_jobs_kept_off(share: Any, tmp_path: Path) -> None:
+    """Those are in ``slurm_extra``, which sbatch reads last; and a list that waiting jobs are given replaces theirs."""
+    script(tmp_path / "scontrol", f'echo "$@" >>{tmp_path}/changed')
+    (log := tmp_path / "7.log").write_text("job\n")
+    others = "8|PENDING|off|None||/\n9|PENDING|y|None||/\n10|PENDING|z|None||/\n11|PENDING|off|None||/"
+    looked_at(share, log, f"FAILED|x|NonZeroExitCode|n1|/\n{others}", tmp_path)
+    changed = {"update JobId=8,11 ExcNodeList=n1,n7,n[8-9]", "update JobId=9 ExcNodeList=n1"}
+    assert {*(tmp_path / "changed").read_text().splitlines()} == changed
+
+
+class Given(dict[str, Any]):
+    """Resources, as Snakemake gives them: items that are attributes, too."""
+
+    __getattr__ = dict.get
+
+
+@pytest.mark.parametrize(
+    ("extra", "failed", "kept_off"),
+    [
+        ("--exclude=n7 -x 'n[8-9]'", {"n1"}, "n1,n7,n[8-9]"),
+        ("--exclude n7", {"n1"}, "n1,n7"),
+        ("--exclude n7", set(), "n7"),
+        ("--exclusive", {"n1"}, "n1"),
+    ],
+)
+def test_a_job_is_kept_off_by_its_own_options_and_off_nodes_that_failed(
+    extra: str, failed: set[str], kept_off: str
+) -> None:
+    """Of two lists sbatch takes the last."""
+    resources = Given(slurm_extra=extra, nodes=1, mem_mb=1, runtime=1)
+    job = SimpleNamespace(name="x", threads=1, resources=resources)
+    params: dict[str, Any] = dict.fromkeys(("run_uuid", "comment_str", "account", "partition", "workdir"), "")
+    command = own.literal_folder(job, {**params, "slurm_logfile": Path("7.log")}, failed_nodes=failed)
+    assert re.findall(r"--exclude[= ](\S+)", " ".join(shlex.split(command)))[-1] == kept_off
 
 
 def test_no_node_is_at_fault_for_the_job_of_a_users_own_rule(

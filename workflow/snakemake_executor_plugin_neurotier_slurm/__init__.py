@@ -103,11 +103,25 @@ plugin.get_max_array_size = lambda: most if (most := array_size()) > 1 else 1000
 submit_command = plugin.get_submit_command
 
 
+EXCLUDE = re.compile(r"(?<!\S)(?:--exclude[=\s]|-x)\s*(\S+)")
+"""The option of sbatch that keeps a job off nodes."""
+
+
+def excluded(job: Any) -> tuple[str, ...]:
+    """The nodes that a job's own further options keep it off."""
+    return tuple(EXCLUDE.findall(" ".join(shlex.split(str(job.resources.get("slurm_extra") or "")))))
+
+
 def literal_folder(job: Any, params: Mapping[str, Any], **options: Any) -> str:
-    """The plugin's command of sbatch, to which a ``%`` in the folder of the log is no pattern."""
+    """The plugin's command of sbatch, to which a ``%`` in the folder of the log is no pattern.
+
+    Of two lists of nodes sbatch takes the last, which would be the job's own: nodes that were at fault come back.
+    """
     log = params["slurm_logfile"]
     literal = Path(str(log.parent).replace("%", "%%"), log.name)
-    return str(submit_command(job, {**params, "slurm_logfile": literal}, **options))
+    command = str(submit_command(job, {**params, "slurm_logfile": literal}, **options))
+    failed, own = options["failed_nodes"], excluded(job)
+    return f"{command} --exclude={shlex.quote(','.join([*failed, *own]))}" if failed and own else command
 
 
 plugin.get_submit_command = literal_folder
@@ -125,7 +139,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     places
         Of the results, once a job of neurotier's is submitted.
     names
-        Names of this run's jobs.
+        Names of this run's jobs, each with the nodes that its own options keep it off.
     refusal
         Why Slurm did not take the job submitted last; empty if it did.
     said, waiting
@@ -147,7 +161,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.submitted_s = self.seen_s = time.monotonic()
         self.left: dict[str, str] | None = None
         self.places: Any = None
-        self.names, self.said, self.waiting = set[str](), set[str](), ""
+        self.names, self.said, self.waiting = dict[str, tuple[str, ...]](), set[str](), ""
         self.refusal, self.has_news = "", threading.Event()
         if "SLURM_JOB_ID" in os.environ:  # the plugin would forget where the cluster is, too
             for name in [name for name in os.environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
@@ -192,7 +206,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
     def submit(self, job: Any) -> None:
         """Submit a job as soon as Slurm takes it, or attach to one that is doing the same work."""
         self.run_uuid = self.name_of(job)
-        self.names.add(self.run_uuid)
+        self.names[self.run_uuid] = excluded(job)
         if (job.resources.get("runtime") or GRACE_MIN) >= GRACE_MIN:
             os.environ["SBATCH_SIGNAL"] = GRACE
         self.seen_s, pause_s = time.monotonic(), 1.0
@@ -337,9 +351,15 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self._failed_nodes.add(node)
         self.has_avoided = True
         self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given: {why}")
-        if waiting := [other for other, job in jobs.items() if job.name in self.names and job.state == "PENDING"]:
-            change = f"JobId={','.join(waiting)}", f"ExcNodeList={','.join(self._failed_nodes)}"
-            slurm.answer("scontrol", "update", *change)
+        pending = {
+            other: self.names[job.name]
+            for other, job in jobs.items()
+            if job.state == "PENDING" and job.name in self.names
+        }
+        for own in {*pending.values()}:
+            waiting = ",".join(other for other, kept_off in pending.items() if kept_off == own)
+            nodes = ",".join([*self._failed_nodes, *own])  # in place of those that they are kept off so far
+            slurm.answer("scontrol", "update", f"JobId={waiting}", f"ExcNodeList={nodes}")
 
     def note_of(self, number: str) -> Mapping[str, Any]:
         """What a job has noted last about itself; empty if it has not come to that."""
