@@ -228,7 +228,7 @@ def looked_at(
 def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A job of a share, which has not told anything; commands of Slurm are those of its test."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(own, "last_note", lambda *_: {"job": "7"})
+    monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7"}})
     return SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, told=False)
 
 
@@ -252,6 +252,24 @@ def test_why_a_job_ended_that_has_come_to_nobody_is_said(
     at_fault = "neurotier: job 7 failed for its node, n1, to which no other job of this run is given: "
     at_fault = f"{at_fault}neurotier could not begin there\n" if "on n1" in said else ""
     assert capsys.readouterr().err == ("" if told else at_fault + line)
+
+
+def test_the_notes_of_all_jobs_are_read_once_a_look(
+    share: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each job has a file: read for each that has failed, those of 4,282 jobs would keep the head for hours."""
+    read = []
+
+    def notes(places: object) -> dict[str, dict[str, str]]:
+        read.append(places)
+        return {number: {"node": f"n{number}", "fault_of_node": "no tier"} for number in "789"}
+
+    monkeypatch.setattr(own, "last_notes", notes)
+    (log := tmp_path / "7.log").write_text("job\n")
+    share.told = True
+    assert not looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path, "7 8 9")
+    assert len(read) == 1
+    assert [line.split(" ")[7] for line in capsys.readouterr().err.splitlines()] == ["n7,", "n8,", "n9,"]
 
 
 def test_a_node_at_fault_is_avoided_beside_those_that_a_user_has_jobs_kept_off(share: Any, tmp_path: Path) -> None:

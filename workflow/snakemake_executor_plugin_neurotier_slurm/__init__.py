@@ -36,7 +36,7 @@ from neurotier.core.errors import BusyError, one_line
 from neurotier.core.files import content_of
 from neurotier.core.places import Places
 from neurotier.run import slurm
-from neurotier.run.adoption import last_note, name_of_job, prefix_of
+from neurotier.run.adoption import last_notes, name_of_job, prefix_of
 from neurotier.run.jobs import load_settings, reason_of
 from neurotier.run.journal import add_entry
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
@@ -144,12 +144,16 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         Why Slurm did not take the job submitted last; empty if it did.
     said, waiting
         What was said to the user, and what the journal has of jobs that wait.
+    notes
+        What jobs have noted last about themselves, by their numbers; ``None`` until a look has to know: each job has a
+        file of its own, and there may be thousands.
     has_avoided
         Whether jobs were ever kept off a node; those that waited then are, even if all nodes may be tried again.
     """
 
     run_uuid: str
     has_avoided = False
+    notes: Mapping[str, Mapping[str, Any]] | None = None
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
@@ -285,6 +289,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
                 yield info
             return
         self.tell_reasons(jobs)
+        self.notes = None
         for info in active_jobs:
             number = str(info.external_jobid)
             job = jobs.get(number)
@@ -363,7 +368,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
 
     def note_of(self, number: str) -> Mapping[str, Any]:
         """What a job has noted last about itself; empty if it has not come to that."""
-        return last_note(self.places, number) if self.places else {}
+        if self.notes is None:
+            self.notes = last_notes(self.places) if self.places else {}
+        return self.notes.get(number, {})
 
     def pause_s(self, had_s: float) -> float:
         """How long to wait between two looks at jobs of which the youngest has had so much time, s.

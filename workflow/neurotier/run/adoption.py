@@ -143,9 +143,9 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
         say(f"neurotier: job {number} of an earlier run could not be ended: {why}; end it, or its work is done twice")
 
 
-def last_note(places: Places, number: str) -> Record:
-    """What a job of this run has noted last about itself; empty if nothing."""
-    return next((note for note in reversed(read_notes(places, current_run())) if note.get("job") == number), {})
+def last_notes(places: Places) -> dict[str, Record]:
+    """What each job of this run has noted last about itself, by its number."""
+    return {str(note.get("job")): note for note in read_notes(places, current_run())}
 
 
 # What a job asks on its own behalf.
