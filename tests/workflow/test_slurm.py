@@ -571,14 +571,15 @@ def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster,
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("lacks", "said"),
+    ("lacks", "said", "off"),
     [
-        ("disk", "tier &#39;disk&#39; on n1: .* is not an existing folder;"),
-        ("strip", "tool &#39;own&#39;: no .*, on n1;"),
+        ("disk", "tier &#39;disk&#39; on n1: .* is not an existing folder;", ""),
+        ("disk", "tier &#39;disk&#39; on n1: .* is not an existing folder;", "n2"),
+        ("strip", "tool &#39;own&#39;: no .*, on n1;", ""),
     ],
-    ids=["tier", "tool"],
+    ids=["tier", "tier, and a node that the user excludes", "tool"],
 )
-def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, lacks: str, said: str) -> None:
+def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, lacks: str, said: str, off: str) -> None:
     """It lacks a tier or the tool; the jobs that have failed there are done on others."""
     project.heads("00", "01", "02", "03", "04")
     nodes = [cluster.folder / f"local-{node}" for node in NODES]
@@ -592,13 +593,15 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
     own = {"command": f"{cluster.local}/strip {{input}} {{output}}", "brain": "brain.nii.gz"}
     places = {"tiers": {"local": {"path": "."}, "disk": tier}, "placement": {"work": "disk"}}
     config = project.configure(**places, tool={"name": "own", "own": own})
+    extra = ["--default-resources", f"slurm_extra='--exclude={off}'", "mem_mb=300", "runtime=10"] if off else []
     first = cluster.next_job()
-    done = started(project, *on_slurm(*config, group=1), target="all").ended().succeeded()
+    done = started(project, *on_slurm(*extra, *config, group=1), target="all").ended().succeeded()
     assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
     jobs = ended_since(cluster, first, "JobIDRaw", "NodeList", "State")
     failed = [int(number) for number, node, state in jobs if (node, state) == ("n1", "FAILED")]
     assert failed
     assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
+    assert off not in {node for _, node, _ in jobs}
     assert len(records(project)) == 5
     assert re.search(rf"\d jobs? failed because of the node: n1: {said}", project.page("report"))
 
