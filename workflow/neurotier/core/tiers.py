@@ -247,8 +247,7 @@ def find_mount(path: Path) -> Mount:
     if above:
         return max(above, key=lambda mount: len(mount.mount_point))
     command = ["stat", "--file-system", "--format=%T", "--", str(real)]
-    fs_type = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    return Mount("", "/", fs_type, "")
+    return Mount("", "/", subprocess.run(command, capture_output=True, text=True).stdout.strip(), "")
 
 
 def says_full(text: str) -> bool:

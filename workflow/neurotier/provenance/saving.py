@@ -280,8 +280,7 @@ def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
 def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
     """Participants that share a commit: limited in number, made in the same way, and as many as the command can
     hold."""
-    together = gathered((identifier(one.how) if one.how else "", one) for one in people)
-    for members in together.values():
+    for members in gathered((identifier(one.how) if one.how else "", one) for one in people).values():
         group: list[Made] = []
         size_bytes = 0
         for one in members:
@@ -354,8 +353,12 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         run_git(folder, "init", "--quiet", str(partial))
         for key, value in OPTIONS.items():
             run_git(partial, "config", "--local", key, value)
-        here = f"{socket.gethostname()}:{folder}"
-        create(path=str(partial), force=True, description=here, result_renderer="disabled")
+        create(
+            path=str(partial),
+            force=True,
+            description=f"{socket.gethostname()}:{folder}",
+            result_renderer="disabled",
+        )
         run_git(partial, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
         flush_file_system(partial)
         add_lines(folder / ".gitattributes", (partial / ".gitattributes").read_text().splitlines())

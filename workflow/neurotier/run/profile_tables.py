@@ -157,8 +157,7 @@ def judged(places: Places, facts: Record) -> Record:
 
     While the run goes on, its journal tells whether anybody was analysed again.
     """
-    jobs = read_jobs(places, facts["run"])
-    crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in jobs)
+    crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in read_jobs(places, facts["run"]))
     return facts | {
         "oversubscribed": facts["oversubscribed"] or crowded,
         "again": facts.get("again") or bool(entries(places, facts["run"], "again")),

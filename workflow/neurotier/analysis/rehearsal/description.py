@@ -255,8 +255,11 @@ def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:
         record, wanted = values[0], phase or "compute"
         phases = {each["phase"]: each for each in record["phases"]}
         if wanted not in phases:
-            known = ", ".join(map(str, phases))
-            raise InputError(f"has no phase {wanted!r}", where, f"use --phase with one of {known}")
+            raise InputError(
+                f"has no phase {wanted!r}",
+                where,
+                f"use --phase with one of {', '.join(map(str, phases))}",
+            )
         return {**phases[wanted], "flows": phases[wanted]["traffic"]}
     named = [value for value in values if phase in (None, value["phase"])]
     if not named:
