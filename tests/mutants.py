@@ -93,7 +93,7 @@ KNOWN: dict[str, str] = {
     "model/fluid.py: moments.append(missing / net * (1 + RELATIVE)): missing / net * (1 + RELATIVE) -> "
     "(missing / net / (1 + RELATIVE))": ANY,
     "advice/small_files.py: slower = (cost.high if where > 0 else cost.low) ** abs(where) * "
-    "math.exp(rng.normal(0.0, FILES_SPREAD)): where > 0 -> (where >= 0)": NEVER,
+    "rng.lognormal(0.0, FILES_SPREAD): where > 0 -> (where >= 0)": NEVER,
     "meter/usage.py: self.max_rss_bytes = self.left_behind = 0: 0 -> (1)": SET,
     "model/fluid.py: reached = self.moved + RELATIVE * max(self.moved, self.rate): RELATIVE * "
     "max(self.moved, self.rate) -> (RELATIVE / max(self.moved, self.rate))": ANY,
@@ -117,8 +117,8 @@ KNOWN: dict[str, str] = {
     "advice/rehearsal.py: time.sleep(max(0.0, before.time_s + SHORTEST_S - time.time())): 0.0 -> (1)": "a longer sleep",
     'advice/words.py: return bool(other["predicted_s"] > best["high_s"] and best["predicted_s"] < '
     'other["low_s"]): other["predicted_s"] > best["high_s"] -> (other[\'predicted_s\'] >= best[\'high_s\'])': NEVER,
-    "run/pool.py: if time.monotonic() - self.said_s >= SAY_S:: time.monotonic() - self.said_s >= SAY_S ->"
-    " (time.monotonic() - self.said_s > SAY_S)": NEVER,
+    "run/pool.py: if (now_s := time.monotonic()) - self.said_s >= SAY_S:: (now_s := time.monotonic()) - self.said_s >= "
+    "SAY_S -> ((now_s := time.monotonic()) - self.said_s > SAY_S)": NEVER,
     "meter/records.py: active_ns, overlap_ns = on_core_ns + memory_ns + storage_ns, 0: 0 -> (1)": "a nanosecond",
     "core/foreign.py: content = opened.read(limit_bytes + 1): 1 -> (2)": "one byte more tells as much",
     "meter/usage.py: several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S: overlap_s > "
@@ -137,6 +137,11 @@ KNOWN: dict[str, str] = {
     'core/files.py: lock, tries = folder.with_name(f".{folder.name}.lock"), 0: 0 -> (1)': "said 0.05 s sooner",
     'advice/table.py: "work": max(largest(work, situation.present(at_once)), *copies, 0),: 0 -> (1)': "each needs more",
     "meter/records.py: self.branch(rest.parent).merge(self.pending.pop(group), 0): 0 -> (1)": "a nanosecond",
+    "model/loaded.py: reads_now, writes_now = (in_flight(way, np.ones(len(streams))) > 0.5 for way in (~writes, "
+    "writes)): in_flight(way, np.ones(len(streams))) > 0.5 -> (in_flight(way, np.ones(len(streams))) >= "
+    "0.5)": NEVER,
+    "model/machine.py: if busy <= self.cores:: busy <= self.cores -> (busy < self.cores)": "equal there by either",
+    "model/fluid.py: dirty.rate_bytes_per_s = writing * tier.write_bytes_per_s if is_due else 0.0: 0.0 -> (1)": ANY,
     "model/loaded.py: return np.asarray(moved_bytes / np.maximum(end_s - start_s, 1e-9)): 1e-9 -> (2e-09)": ANY,
     "model/fluid.py: return 0 < self.dirty_bytes >= self.cache.throttling_bytes * (1 - RELATIVE): 0 -> (1)": "a byte",
     "core/files.py: time.sleep(0.05 if tries < 100 else 1): 0.05 -> (0.1)": "a longer pause",
@@ -160,9 +165,9 @@ KNOWN: dict[str, str] = {
     "core/files.py: time.sleep(0.05 if tries < 100 else 1): 100 -> (200)": "a shorter pause",
     "run/pool.py: if 0 < result.exit_code <= 128:: 0 -> (1)": "no job fails with 1",
     "advice/small_files.py: slower = (cost.high if where > 0 else cost.low) ** abs(where) * "
-    "math.exp(rng.normal(0.0, FILES_SPREAD)): (cost.high if where > 0 else cost.low) ** abs(where) * "
-    "math.exp(rng.normal(0.0, FILES_SPREAD)) -> ((cost.high if where > 0 else cost.low) ** abs(where) / "
-    "math.exp(rng.normal(0.0, FILES_SPREAD)))": "chance is as large either way",
+    "rng.lognormal(0.0, FILES_SPREAD): (cost.high if where > 0 else cost.low) ** abs(where) * "
+    "rng.lognormal(0.0, FILES_SPREAD) -> ((cost.high if where > 0 else cost.low) ** abs(where) / "
+    "rng.lognormal(0.0, FILES_SPREAD))": "chance is as large either way",
     "pages/comparison/verdict.py: if resident and resident.high - resident.low > CACHED_APART:: resident.high - "
     "resident.low > CACHED_APART -> (resident.high - resident.low >= CACHED_APART)": NEVER,
     "pages/comparison/verdict.py: elif contrast.paired and contrast.ends and contrast.ends[1] < 1:  # the slower one "

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mutants import KNOWN
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.places import file_of
 from neurotier.core.processes import THREADS
@@ -66,6 +67,13 @@ def test_the_referee_knows_no_insides() -> None:
         files += used
         seen |= used
     assert TESTS / "support.py" in seen
+
+
+def test_mutants_that_change_nothing_are_of_lines_that_exist() -> None:
+    for known in KNOWN:
+        file, _, mutant = known.partition(": ")
+        lines = (ROOT / "workflow/neurotier" / file).read_text().splitlines()
+        assert any(line.strip() and mutant.startswith(f"{line.strip()}:") for line in lines), known
 
 
 def test_the_text_that_a_planted_bug_replaces_is_there_once() -> None:

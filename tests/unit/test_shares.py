@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from configured import settings_at
-from neurotier.core.errors import InputError
+from neurotier.core.errors import InputError, ToolError
 from neurotier.core.files import whole_json, write_json
 from neurotier.core.places import Places
 from neurotier.run.jobs import load_settings
-from neurotier.run.participants import Made, Wanted, key_of, members_of, names_of_shares, selected_in
+from neurotier.run.participants import Made, Wanted, key_of, members_of, names_of_shares, require_all, selected_in
 from neurotier.run.plan import Plan
 from pool_jobs import image, prepared_results, write_index
 
@@ -176,6 +176,15 @@ def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("tool", "mem_mb"), [("brainextractor", 3100), ("bet", 600), ("noop", 100)])
 def test_memory_is_asked_for_by_tool_and_size(tmp_path: Path, tool: str, mem_mb: int) -> None:
     assert plan(tmp_path, "1 GB", 10_000_000, tool).of("sub-01").mem_mb == mem_mb
+
+
+def test_the_target_participants_is_reached_with_everyones_record_alone(tmp_path: Path) -> None:
+    start = Start(tmp_path, 3)
+    start.made(["sub-00", "sub-02"])
+    with pytest.raises(ToolError, match=r"^sub-01: 1 of 3 participants failed; .*\['-sub-LABEL'\]"):
+        require_all(start.places, [*start.selected])
+    start.made(["sub-01"])
+    assert require_all(start.places, [*start.selected]) == 3
 
 
 def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None:
