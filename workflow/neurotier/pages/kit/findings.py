@@ -133,7 +133,7 @@ def tiers(points: Rows, note: str) -> Section:
     for own in gathered((row["tier"], row) for row in points).values():
         measured = measured_rows(own) or own
         about = {
-            name: ", ".join(dict.fromkeys(word for row in measured for word in row[name].split()))
+            name: ", ".join(dict.fromkeys(word for row in measured for word in (row[name] or "").split()))
             for name in ("host", "kernel")  # points that are kept may be of an earlier kernel
         }
         programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
