@@ -12,13 +12,14 @@ from neurotier.__main__ import main
 from neurotier.core.errors import SourceError
 from neurotier.core.settings import TierSettings
 from neurotier.core.tiers import Tier
-from neurotier.run.site import BASE, BETWEEN, Mine, nodes_in, profile_of
+from neurotier.run.site import BASE, BETWEEN, Mine, draft, nodes_in, profile_of
 from snakemake.profiles import ProfileConfigFileParser
 from snakemake.resources import Resource
 from snakemake_executor_plugin_slurm import ExecutorSettings
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
+from support import script
 
 PARAMETERS = ("run_uuid", "slurm_logfile", "comment_str", "workdir")
 """What the plugin knows of a job beside its resources."""
@@ -50,7 +51,7 @@ def evaluated(profile: str, folder: Path, name: str) -> object:
 def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: str, tmp_path: Path) -> None:
     on_a_line = name.replace("\n", " ")
     sinfo = nodes(f"{on_a_line}*", features=on_a_line)
-    text = profile_of(nodes_in(sinfo), {}, Mine([name], [], {}))
+    text = profile_of(nodes_in(sinfo), {}, Mine({name: name}, [], {}))
     profile = yaml.safe_load(text)
     base = yaml.safe_load(BASE.read_text())
     assert profile.keys() == base.keys()
@@ -65,7 +66,7 @@ def test_whatever_the_names_are_the_profile_means_them_or_leaves_them_out(name: 
 
 def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     sinfo = nodes("big", memory="900000") + nodes("main*", memory="5000", cpus="2") + nodes("main*", memory="7000+")
-    profile = yaml.safe_load(profile_of(nodes_in(sinfo), {}, Mine(["lab"], [], {})))
+    profile = yaml.safe_load(profile_of(nodes_in(sinfo), {}, Mine({"lab": "lab"}, [], {})))
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert profile["resources"]["mem_mb"] == 5000
     assert profile["cores"] == 2
@@ -84,7 +85,7 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "getgroups", lambda: [0, 4_000_001])  # the second has no name
     sinfo = nodes("closed*") + nodes("odd") + nodes("staff") + nodes("open", limit="1-00:00:00")
     partitions = yaml.safe_load(PARTITIONS)
-    mine = Mine(["lab"], [(120, 20)], {"few": (None, 10), "other": (1, 1)})
+    mine = Mine({"lab": "lab"}, [(120, 20)], {"few": (None, 10), "other": (1, 1)})
     text = profile_of(nodes_in(sinfo), partitions, mine)
     profile = yaml.safe_load(text)
     assert profile["default-resources"]["slurm_partition"] == "'open'"
@@ -135,6 +136,38 @@ def test_the_plugin_takes_every_key_of_the_example(tmp_path: Path) -> None:
     assert (job.resources["slurm_account"], job.resources["slurm_partition"]) == ("neurolab", "compute")
     tier = profile["config"]["tiers"]["scratch"]
     assert Tier.from_settings(TierSettings(name="scratch", capacity=None, **tier)).node
+
+
+SAYS = {
+    "sinfo": r"echo 'main*|up|infinite|24|5000|0|(null)|(null)|4' | tr '|' '\037'",
+    "scontrol": "echo PartitionName=main AllowGroups=ALL {names} AllowQos=ALL",
+    "sacctmgr": """case $* in
+*Lineage*) {lineage};;
+*user=*) echo 'sublab||normal||';;
+esac""",
+}
+"""What Slurm's commands print of a user's account ``sublab``, which is below ``dept``."""
+
+
+@pytest.mark.parametrize(
+    ("names", "lineage", "partition"),
+    [
+        ("AllowAccounts=dept,other", "echo 'sublab|/dept/sublab/0-me/'", "'main'"),
+        ("DenyAccounts=dept", "echo 'sublab|/dept/sublab/0-me/'", None),
+        ("AllowAccounts=dept", "echo \"Unknown field 'Lineage'\" >&2; exit 1", None),
+        ("DenyAccounts=dept", "echo \"Unknown field 'Lineage'\" >&2; exit 1", "'main'"),
+        ("AllowAccounts=sublab", "exit 1", "'main'"),
+    ],
+)
+def test_accounts_that_a_partition_names_mean_those_below_them_in_newer_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, lineage: str, partition: str | None
+) -> None:
+    """As 24.11 and 22.05 print it."""
+    for name, says in SAYS.items():
+        script(tmp_path / name, says.replace("{names}", names).replace("{lineage}", lineage))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    own = yaml.safe_load(draft())["default-resources"]
+    assert (own.get("slurm_partition"), own["slurm_account"]) == (partition, "'sublab'")
 
 
 def test_without_slurm_one_line_says_so(

@@ -56,10 +56,11 @@ Limits = tuple[int | None, int | None]
 
 
 class Mine(NamedTuple):
-    """What Slurm's accounting says about this user: accounts, most used first, their limits, and those of each QOS,
-    since a partition may have one."""
+    """What Slurm's accounting says about this user: accounts, most used first, each with those above it between slashes
+    where a partition that names one of these means it, too; their limits, and those of each QOS, since a partition may
+    have one."""
 
-    accounts: Sequence[str]
+    accounts: Mapping[str, str]
     limits: Sequence[Limits]
     qos: Mapping[str, Limits]
 
@@ -76,8 +77,8 @@ def draft() -> str:
     nodes = nodes_in(text)
     if why or not nodes:
         raise SourceError(why or "sinfo names no partition", "site", "run it on a login node of a Slurm cluster")
-    lines = slurm.answer("scontrol", "--oneliner", "show", "partition")[0].splitlines()
-    partitions = [dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII)) for line in lines]
+    said, _ = slurm.answer("scontrol", "--oneliner", "show", "partition")
+    partitions = (dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII)) for line in said.splitlines())
     return profile_of(nodes, {facts.get("PartitionName", ""): facts for facts in partitions}, asked_of_accounting())
 
 
@@ -85,12 +86,13 @@ def asked_of_accounting() -> Mine:
     """What accounting says about this user; empty where there is none."""
 
     def rows(*asked: str) -> list[list[str]]:
-        lines = slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)[0].splitlines()
-        return [line.split("|") for line in lines]
+        said, _ = slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)
+        return [line.split("|") for line in said.splitlines()]
 
-    columns = "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs"
-    own = [row for row in rows("associations", "where", f"user={user_name()}", columns) if len(row) == 5]
-    accounts = list(dict.fromkeys(row[0] for row in own if row[0]))
+    mine = "associations", "where", f"user={user_name()}"
+    own = [row for row in rows(*mine, "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs") if len(row) == 5]
+    # Slurm 23.11 and later: LAB|/DEPARTMENT/LAB/0-USER/
+    accounts = {row[0]: row[0] for row in own if row[0]} | dict(rows(*mine, "format=Account,Lineage"))
     first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
     qos = {
         row[0]: (minutes_of(row[1]), slurm.number(row[2]))
@@ -127,8 +129,8 @@ def is_plain(name: str) -> bool:
     return re.fullmatch(r"\w[\w.+@-]*", name, re.ASCII) is not None
 
 
-def is_open(facts: Nodes, account: str | None) -> bool:
-    """Whether a partition accepts this user's jobs, as far as Slurm says."""
+def is_open(facts: Nodes, account: str) -> bool:
+    """Whether a partition accepts this user's jobs of an account, here with those above it, as far as Slurm says."""
     groups = set()
     for group in os.getgroups():
         with suppress(KeyError):  # it has no name here
@@ -137,19 +139,18 @@ def is_open(facts: Nodes, account: str | None) -> bool:
     def among(names: str | None, own: set[str]) -> bool:
         return names in (None, "ALL", "(null)") or not own.isdisjoint(names.split(","))
 
-    own = {account} if account else set()
+    own = set(account.split("/"))
     return (
         among(facts.get("AllowGroups"), groups)
         and among(facts.get("AllowAccounts"), own)
-        and own.isdisjoint(facts.get("DenyAccounts", "").split(","))
+        and own.isdisjoint(facts.get("DenyAccounts", "(null)").split(","))
     )
 
 
 def chosen(nodes: Iterable[Nodes]) -> str:
     """The partition for jobs: the default one (``*``), or the first that is up; empty if there is none."""
-    names = [each["partition"] for each in nodes if each["up"] == "up"]
-    usable = [name for name in names if is_plain(name.removesuffix("*"))]
-    return min(usable, key=lambda name: not name.endswith("*"), default="")
+    up = (each["partition"] for each in nodes if each["up"] == "up" and is_plain(each["partition"].removesuffix("*")))
+    return min(up, key=lambda name: not name.endswith("*"), default="")
 
 
 def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mine) -> str:
@@ -165,8 +166,12 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
         What accounting says about the user.
     """
     profile: Record = yaml.safe_load(BASE.read_text())
-    account = next(filter(is_plain, mine.accounts), None)
-    nodes = [each for each in nodes if is_open(partitions.get(each["partition"].removesuffix("*"), {}), account)]
+    account = next(filter(is_plain, mine.accounts), "")
+    nodes = [
+        each
+        for each in nodes
+        if is_open(partitions.get(each["partition"].removesuffix("*"), {}), mine.accounts.get(account, ""))
+    ]
     partition = chosen(nodes)
     own = [each for each in nodes if each["partition"] == partition]
     name = partition.removesuffix("*")
@@ -178,9 +183,7 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     }
     profile["default-resources"] = resources | profile["default-resources"]
     most = {
-        "mem_mb": least(
-            [*(slurm.number(each["memory"]) for each in own), slurm.number(facts.get("MaxMemPerNode", ""))]
-        ),
+        "mem_mb": least(map(slurm.number, [*(each["memory"] for each in own), facts.get("MaxMemPerNode", "")])),
         "runtime": least([*(minutes_of(each["limit"]) for each in own), *(minutes for minutes, _ in limits)]),
     }
     if most["mem_mb"]:
