@@ -95,6 +95,11 @@ class Cluster:
                 (group / "memory.limit_in_bytes").write_text(f"{NODE_MIB}M")
         self.start(node, *joining(groups, node_script(self.folder, node)))
 
+    def start_controller(self, *options: str) -> None:
+        """Start the controller; that of Slurm 24.11 calls the login node by its name when a node of a step fails."""
+        hosts = f"mount --bind {self.folder}/hosts /etc/hosts"
+        self.start("slurmctld", "unshare", "--mount", "sh", "-c", f"{hosts}; exec slurmctld -D {' '.join(options)}")
+
     def start_login(self) -> None:
         """Start the login node."""
         up = self.folder / "login-is-up"
@@ -174,7 +179,7 @@ class Cluster:
         try:
             yield
         finally:
-            self.start("slurmctld", "slurmctld", "-D")
+            self.start_controller()
             wait_until(lambda: nodes_in("idle") + nodes_in("mixed") == len(NODES), "slurmctld")
 
     @contextmanager
@@ -324,7 +329,7 @@ def bring_up(cluster: Cluster) -> None:
     wait_until(lambda: succeeds("sacctmgr", "-n", "list", "cluster"), "slurmdbd")
     for added in (["cluster", "neurotier"], ["account", "lab"], ["user", USER, "account=lab"]):
         subprocess.run(["sacctmgr", "-i", "add", *added], check=True, capture_output=True)
-    cluster.start("slurmctld", "slurmctld", "-D", "-c")
+    cluster.start_controller("-c")
     for node in NODES:
         cluster.start_node(node)
     cluster.start_login()

@@ -64,7 +64,6 @@ StorageLoc=slurm_acct_db
 LIMITS = """
 CgroupPlugin=cgroup/v1
 CgroupMountpoint={control_groups}
-CgroupAutomount=no
 ConstrainRAMSpace=yes
 ConstrainSwapSpace=no
 ConstrainCores=no

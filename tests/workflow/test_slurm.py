@@ -29,7 +29,7 @@ from conftest import missing
 from container_images import Engine, make_tiny
 from faults import heads
 from modules import TWO, configuration
-from slurm_cluster import Cluster, NotHereError, slurm, succeeds
+from slurm_cluster import Cluster, NotHereError, nodes_in, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
 from support import (
     STAND_INS,
@@ -652,7 +652,8 @@ def test_a_job_whose_node_cannot_begin_it_is_done_on_another(cluster: Cluster, p
     prolog = script(cluster.folder / "prolog", '[ "$SLURMD_NODENAME" != n1 ]')
     with cluster.configured(Prolog=prolog):
         done = started(project, *on_slurm(*project.configure(tool="noop"), group=1)).ended().succeeded()
-    set_nodes("RESUME", "n1")
+    succeeds("scontrol", "update", "NodeName=n1", "State=RESUME")  # Slurm 24.11 has done so, and refuses
+    wait_for(lambda: nodes_in("idle") == len(NODES))
     (line,) = done.lines("waits: launch failed requeued held, and is given up: its node could not begin it")
     number = line.split()[2]
     done.says(f"neurotier: Slurm ended job {number} of rule analyze_participants: CANCELLED")
