@@ -21,7 +21,7 @@ from neurotier.core.errors import ToolError
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
-from neurotier.storage.ior.over_nodes import IorOverNodes, reason_of
+from neurotier.storage.ior.over_nodes import LASTING, IorOverNodes, reason_of
 from neurotier.storage.workload import LeftOutError, walk
 from support import STAND_INS, processes_in, script, wait_for
 from told import told
@@ -125,6 +125,21 @@ def test_nodes_end_when_nobody_is_left(tmp_path: Path, memory: Path, shared: dic
     (row,) = measure(Here(memory), settings)
     assert row["status"] == "measured"
     assert not left(memory)
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_in_vain"),
+    [
+        ("PartitionNodeLimit", True),
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-4]", True),
+        ("ReqNodeNotAvail, May be reserved for other job", False),
+        ("ReqNodeNotAvail, Reserved for maintenance", False),
+        ("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", False),
+    ],
+)
+def test_a_point_waits_for_nodes_that_are_reserved(reason: str, is_in_vain: bool) -> None:
+    """In words of Slurm 24.11."""
+    assert bool(LASTING.search(reason)) == is_in_vain
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,12 @@ LOOKS = 3
 
 LASTING = re.compile(
     r"PartitionNodeLimit|PartitionTimeLimit|BadConstraints|AssocMaxNodePerJobLimit|QOSMaxNodePerUserLimit"
-    r"|ReqNodeNotAvail|\bDOWN\b(?!.*higher priority)|PartitionDown",
+    r"|ReqNodeNotAvail(?!.*reserved)|\bDOWN\b(?!.*higher priority)|PartitionDown",
     re.IGNORECASE,
 )
 """Slurm's reasons for which waiting for nodes is in vain: what a partition or a user never gets, and nodes that are
-down. Limits of a group pass when others' jobs end, and so do nodes that are down *or* reserved for others' jobs."""
+down. Limits of a group pass when others' jobs end, and so do nodes that are down *or* reserved, for others' jobs or for
+maintenance: a point that is left out is not tried again."""
 
 AGAIN = "start the same command again"
 
