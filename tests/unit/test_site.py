@@ -141,12 +141,13 @@ def test_the_plugin_takes_every_key_of_the_example(tmp_path: Path) -> None:
 SAYS = {
     "sinfo": r"echo 'main*|up|infinite|24|5000|0|(null)|(null)|4' | tr '|' '\037'",
     "scontrol": "echo PartitionName=main AllowGroups=ALL {names} AllowQos=ALL",
-    "sacctmgr": """case $* in
+    "sacctmgr": """echo "Accounting is away on Monday, 8 to 10"
+case $* in
 *Lineage*) {lineage};;
 *user=*) echo 'sublab||normal||';;
 esac""",
 }
-"""What Slurm's commands print of a user's account ``sublab``, which is below ``dept``."""
+"""What Slurm's commands print of a user's account ``sublab``, which is below ``dept``, after a notice of the site."""
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,10 @@ def draft() -> str:
     nodes = nodes_in(text)
     if why or not nodes:
         raise SourceError(why or "sinfo names no partition", "site", "run it on a login node of a Slurm cluster")
-    said, _ = slurm.answer("scontrol", "--oneliner", "show", "partition")
-    partitions = (dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII)) for line in said.splitlines())
+    partitions = (
+        dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII))
+        for line in slurm.answer("scontrol", "--oneliner", "show", "partition")[0].splitlines()
+    )
     return profile_of(nodes, {facts.get("PartitionName", ""): facts for facts in partitions}, asked_of_accounting())
 
 
@@ -86,13 +88,16 @@ def asked_of_accounting() -> Mine:
     """What accounting says about this user; empty where there is none."""
 
     def rows(*asked: str) -> list[list[str]]:
-        said, _ = slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)
-        return [line.split("|") for line in said.splitlines()]
+        return [
+            line.split("|")
+            for line in slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)[0].splitlines()
+            if line.count("|") == asked[-1].count(",")  # else it is a notice of the site
+        ]
 
     mine = "associations", "where", f"user={user_name()}"
-    own = [row for row in rows(*mine, "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs") if len(row) == 5]
+    own = rows(*mine, "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs")
     # Slurm 23.11 and later: LAB|/DEPARTMENT/LAB/0-USER/
-    accounts = {row[0]: row[0] for row in own if row[0]} | dict(rows(*mine, "format=Account,Lineage"))
+    accounts = {row[0]: row[0] for row in own} | dict(rows(*mine, "format=Account,Lineage"))
     first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
     qos = {
         row[0]: (minutes_of(row[1]), slurm.number(row[2]))
