@@ -174,6 +174,17 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     assert modes == ["600", "700", "700"]
 
 
+@pytest.mark.nightly
+def test_a_link_that_is_there_when_a_run_ends_keeps_nobody_from_learning_how(
+    project: Project, tier: Path, victim: Path
+) -> None:
+    ours = private_folder(tier)
+    plants = script(project.folder / "bin" / "bet", f"mv {ours} {tier}/away; ln -s {victim} {ours}; exit 1").parent
+    (line,) = run(project, tier, path=plants).failed().lines("failed  sub-01: ")
+    assert f"{ours} is a link" in line
+    assert (project.results / "report.html").exists()
+
+
 @pytest.mark.parametrize(
     ("planted", "results", "why"),
     [
