@@ -295,12 +295,16 @@ class Given(dict[str, Any]):
         ("--exclude n7", {"n1"}, "n1,n7"),
         ("--exclude n7", set(), "n7"),
         ("--exclusive", {"n1"}, "n1"),
+        ("--exclude ./slow", {"n1"}, "n1,n7,n[8-9]"),
+        ("--exclude=./none", {"n1"}, "./none"),
     ],
 )
 def test_a_job_is_kept_off_by_its_own_options_and_off_nodes_that_failed(
-    extra: str, failed: set[str], kept_off: str
+    extra: str, failed: set[str], kept_off: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two lists sbatch takes the last."""
+    """Of two lists sbatch takes the last; a file has to be named alone."""
+    monkeypatch.chdir(tmp_path)
+    Path("slow").write_text("# since May\nn7\nn[8-9] # for weeks\n")
     resources = Given(slurm_extra=extra, nodes=1, mem_mb=1, runtime=1)
     job = SimpleNamespace(name="x", threads=1, resources=resources)
     params: dict[str, Any] = dict.fromkeys(("run_uuid", "comment_str", "account", "partition", "workdir"), "")

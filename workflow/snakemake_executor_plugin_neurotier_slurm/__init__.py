@@ -108,8 +108,10 @@ EXCLUDE = re.compile(r"(?<!\S)(?:--exclude[=\s]|-x)\s*(\S+)")
 
 
 def excluded(job: Any) -> tuple[str, ...]:
-    """The nodes that a job's own further options keep it off."""
-    return tuple(EXCLUDE.findall(" ".join(shlex.split(str(job.resources.get("slurm_extra") or "")))))
+    """The nodes that a job's own further options keep it off; what has a slash is to sbatch a file of them."""
+    own = EXCLUDE.findall(" ".join(shlex.split(str(job.resources.get("slurm_extra") or ""))))
+    texts = (content_of(Path(each).resolve()).decode(errors="replace") if "/" in each else each for each in own)
+    return tuple(name for text in texts for name in re.sub("#.*", "", text).split())
 
 
 def literal_folder(job: Any, params: Mapping[str, Any], **options: Any) -> str:
