@@ -248,13 +248,11 @@ def test_results_copied_into_others_are_refused_or_all_replaced(project: Project
 
 @pytest.mark.nightly
 def test_images_that_cannot_be_dropped_stay(project: Project, demo_copy: Path) -> None:
-    """Nor is a results folder taken for an option by any of the commands."""
     dataset: dict[str, Any] = {"source": demo_copy, "sites": ["SiteB"]}
-    own = {"tool": "noop", "results": "-results"}
-    project.succeeds("ready", *project.configure(dataset=dataset, **own))
-    project.succeeds("participants", *project.configure(dataset=dataset, **own))
+    arguments = project.configure(dataset=dataset, tool="noop")
+    project.succeeds("participants", *arguments)
     demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
-    ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, **own))
+    ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, tool="noop"))
     logs = {log.stem: log.read_text() for log in project.folder.glob("**/drop_images/**/*.log")}
     assert [line.split(": ")[1] for text in logs.values() for line in text.splitlines()] == ["kept"] * 2, (
         logs,

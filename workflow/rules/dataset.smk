@@ -105,8 +105,8 @@ rule fetch_images:
     message:
         "Fetching images, share {wildcards.share}"
     shell:
-        "exec python3 -m neurotier fetch-images --share {wildcards.share} --results={params.results:q}"
-        " --marker={output.marker:q} --log={log:q}"
+        "exec python3 -m neurotier fetch-images --share {wildcards.share} --results {params.results:q}"
+        " --marker {output.marker:q} --log {log:q}"
 
 
 # What is left to drop: a pool on this machine drops the images of each participant when it is done, those on nodes do not.
@@ -125,5 +125,5 @@ rule drop_images:
     message:
         "Dropping images from the dataset tier, share {wildcards.share}"
     shell:
-        "exec python3 -m neurotier drop-images --share {wildcards.share} --results={params.results:q}"
-        " --marker={output.marker:q} --log={log:q}"
+        "exec python3 -m neurotier drop-images --share {wildcards.share} --results {params.results:q}"
+        " --marker {output.marker:q} --log {log:q}"

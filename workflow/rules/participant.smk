@@ -50,10 +50,10 @@ rule analyze_participants:
     message:
         "Analysing participants"
     shell:
-        "exec python3 -m neurotier analyze-participants --share {wildcards.share} --results={params.results:q}"
-        " --marker={output.marker:q} --analysis {params.analysis} --attempt {resources.attempt}"
+        "exec python3 -m neurotier analyze-participants --share {wildcards.share} --results {params.results:q}"
+        " --marker {output.marker:q} --analysis {params.analysis} --attempt {resources.attempt}"
         " --threads {threads} --mem-mb {resources.mem_mb} --work-mb {resources.work_mb}"
-        " --work-files {resources.work_files} --log={log:q}"
+        " --work-files {resources.work_files} --log {log:q}"
 
 
 # If a participant has failed, this rule and with it the run fails, when all others are done.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -130,8 +131,8 @@ def check(config: Facts) -> None:
         )
     check_app(config["app"])
     check_tools(config["tool"], config["campaign"]["tools"])
-    if any(c in config["results"] for c in "{}\n\r"):
-        raise SettingsError("braces and line breaks cannot stand in a path here", "config key results")
+    if re.search(r"^-|[{}\n\r]", config["results"]):
+        raise SettingsError("a path here begins with no dash and has no braces and line breaks", "config key results")
     results = Path(config["results"])
     if results.is_absolute() or ".." in results.parts or not results.parts:
         raise SettingsError(
