@@ -80,9 +80,10 @@ UNBOOKED: dict[str, Any] = {"block_io_s": None, "memory_stall_s": None}
 
 def test_one_thread_is_asleep_for_the_rest() -> None:
     in_turn: dict[str, Any] = {"most_s": 5.0}  # by the books of live threads, which lack stalls for memory
-    assert account(branch(), sampler(activity=in_turn)) == "exact 2 1 1.5 0.5 0.25 4.75 0"
+    booked = branch(runtime_ns=3, run_queue_ns=1.5, block_io_ns=0.5, memory_ns=0.25)
+    assert account(booked, sampler(activity=in_turn)) == "exact 2 1 1.5 0.5 0.25 4.75 0"
     by_turns = sampler(activity=in_turn, most_active=2)
-    assert account(branch(), by_turns).startswith("exact"), "awake by turns in one look"
+    assert account(booked, by_turns).startswith("exact"), "awake by turns in one look"
     assert account(wait_source="sampled") == "sampled 2 1 1.5 0.5 0.25 4.75 0"
     assert account(late_s=0.5) == "exact 2 1 2 0.5 0.25 4.25 0", "what the meter noticed late was waiting for a core"
     assert account(late_s=6) == "exact 2 1 6.25 0.5 0.25 0 0"
@@ -127,8 +128,11 @@ def test_several_threads_are_scaled_to_the_time_in_which_one_was_active() -> Non
     assert account(branch(overlap_ns=0.1), apart).startswith("exact")
     # lifetimes show no overlap if the parent sleeps when its children are gone; the books do: active for 3.5 of 5 s
     one_alone = sampler(activity={"least_s": 3.5, "most_s": 3.5, "seen_s": 3.5})
-    assert account(branch(), one_alone).startswith("scaled"), "1.5 s overlapped"
-    assert account(branch(), one_alone).endswith(" 6.25 0")
+    booked = branch(runtime_ns=3, run_queue_ns=1.5, block_io_ns=0.5, memory_ns=0.25)
+    assert account(booked, one_alone).startswith("scaled"), "1.5 s overlapped"
+    assert account(booked, one_alone).endswith(" 6.25 0")
+    short = branch(runtime_ns=1.5, run_queue_ns=1.5, block_io_ns=0.5)
+    assert account(short, one_alone).startswith("exact"), "ending took 1.5 s, which neither records nor books have"
     # children lived for 13 s in 10: for 3 of them two were there, and did something for as long as they were active
     for lifetime_s, active_s, kind in ((10, 5, "exact"), (13, 5, "scaled"), (13, 0.1, "exact"), (13, 0.15, "scaled")):
         beside = branch(children_lifetime_ns=lifetime_s, children_active_ns=active_s)

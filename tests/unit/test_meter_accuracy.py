@@ -141,6 +141,13 @@ def test_children_that_ran_side_by_side_are_not_told_as_one_after_the_other(exac
 
 
 @tried_again
+def test_short_children_one_after_the_other_do_not_look_asleep(exact: Bench) -> None:
+    """Exit records, and books of live threads, lack most of what they take, which is no overlap."""
+    _, said = exact.metered("forks", 1000)
+    assert said["account_other_s"] < 0.1 * said["wall_s"]
+
+
+@tried_again
 @pytest.mark.parametrize("load", [(2, 0.1, 0.15), (4, 0.05, 0.2)])
 def test_short_threads_that_fall_asleep(exact: Bench, load: tuple[object, ...]) -> None:
     """A quarter of a second: by two looks, half of it was booked wrongly, and nothing said so."""

@@ -167,7 +167,7 @@ class Instruments:
         run_queue = run_queue_accounted()
         if branch:
             usage.take_exits(branch, self.sampler, run_queue)
-        elif self.exits is None:
+        elif not self.exits:
             usage.take_samples(self.sampler, run_queue)
         usage.refuse_bytes(self.sampler.asynchronous.found)
         usage.take_pressure(self.pressure)
@@ -180,10 +180,10 @@ class Instruments:
         if usage.left_behind:
             return "processes outlived the phase"
         if usage.run_queue_s is None:
-            return "exit records were lost" if self.exits and branch is None else "the kernel accounts no waits"
+            return "exit records were lost" if self.exits and not branch else "the kernel accounts no waits"
         if usage.wait_source != "sampled":
             return None
-        if self.exits is None:
+        if not self.exits:
             return "no exit records in this name space" if os.geteuid() == 0 else NOT_ROOT
         return "the kernel misbooked waits for storage" if self.sampler.delays else SWITCHED_OFF
 

@@ -188,7 +188,7 @@ class Sampler:
         # its start time (field 22 of proc(5)) tells a thread from a later one with the same number
         start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
         runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
-        if self.exits is None:
+        if not self.exits:
             ticks = (0, 0) if "/task/" in folder else (int(fields[11]), int(fields[12]))
             seen = (runtime_s, run_queue_s, waited_s, *ticks)
             self.threads[thread, start_ticks] = seen
@@ -197,7 +197,7 @@ class Sampler:
 
     def look_at_ended(self, pid: int) -> None:
         """Sample a process that has ended but was not waited for yet: its main thread's figures are then complete."""
-        if self.exits is None:
+        if not self.exits:
             _, books = self.look_at(f"/proc/{pid}", pid)
             if books:
                 self.gone.append((pid, books))

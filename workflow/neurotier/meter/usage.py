@@ -270,10 +270,11 @@ class Usage:
             concurrent_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
             overlap_s = max(overlap_s, branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9))
             if sampler and not is_sampled:  # lifetimes do not show that children overlapped whose parent slept later
-                overlap_s = max(overlap_s, known_s - parts[4] - sampler.activity.most_s)
+                # and records lack what short children take to end, as these books do
+                overlap_s = max(overlap_s, (branch.active_ns - branch.memory_ns) / 1e9 - sampler.activity.most_s)
         several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
-        if sampler and is_sampled:
-            several = several or sampler.most_active > 1
+        if sampler and is_sampled and sampler.most_active > 1:
+            several = True
         other_s = max(0.0, self.wall_s - known_s)
         if sampler and (several or is_sampled):
             least_s, most_s = self.active_bounds_s(sampler, branch, known_s)
@@ -302,7 +303,7 @@ class Usage:
             unseen_s = max(0.0, self.cpu_s - runtime_s)
             unseen_s *= 1 + (self.run_queue_s or 0.0) / runtime_s if runtime_s else 1.0
             most_s += unseen_s
-        is_booked = not sampler.activity.misbooked if branch is None else self.wait_source != "sampled"
+        is_booked = self.wait_source != "sampled" if branch else not sampler.activity.misbooked
         # all possible activity is in the books, or waiting for storage counts as asleep
         if (sampler.delays and is_booked) or sampler.asynchronous.found:
             most_s = min(most_s, known_s + unseen_s)
