@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from comparison_rows import job_rows, repeated, run_row
 from neurotier.core.errors import InputError
+from neurotier.pages import partial
 from neurotier.pages.comparison.verdict import (
     INSEPARABLE,
     Comparison,
@@ -21,7 +22,7 @@ from neurotier.pages.comparison.verdict import (
     judge,
     without_runs,
 )
-from neurotier.run.compared import Condition
+from neurotier.run.compared import Condition, write_comparison_tables
 from neurotier.storage.spread import Spread
 from report_data import make_results
 
@@ -67,6 +68,12 @@ def test_everything_that_is_there_is_compared(tmp_path: Path) -> None:
         everything_compared(None, [str(places.results)], str(tmp_path / "gone"))
     with pytest.raises((InputError, OSError)):
         everything_compared(tmp_path / "gone.json", [], None)
+
+
+def test_the_terminal_is_told_what_the_page_says(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path / "a", 5)
+    write_comparison_tables(everything_compared(None, [str(places.results)], None), places.comparison)
+    assert partial.verdict(settings, places)[0] == "1 run compared, 0 left out"
 
 
 SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]

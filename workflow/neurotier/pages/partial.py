@@ -78,12 +78,12 @@ def had_a_part(places: Places) -> bool:
     return any(log.stat().st_mtime >= started_s for log in logs)
 
 
-def verdict(places: Places) -> list[str]:
+def verdict(settings: Settings, places: Places) -> list[str]:
     """How many runs a comparison has and leaves out, and which placement was fastest."""
     from neurotier.pages import page_called
     from neurotier.pages.comparison.verdict import counts_text, judge, without_runs
 
-    found = page_called("comparison").read(places, None)
+    found = page_called("comparison").read(places, settings)
     said = {family.name: family.headline for family in judge(found)}
     return [
         counts_text(found),

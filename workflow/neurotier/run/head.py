@@ -425,7 +425,7 @@ class Head:
             say(f"Report of an earlier run: {report}; to make it again: snakemake all")
         if self.plan.is_comparing and self.has_written(comparison):
             with suppress(*DAMAGED):
-                for line in self.pages.verdict(places):
+                for line in self.pages.verdict(self.settings, places):
                     say(line)
             say(f"Report: {comparison}")
 
