@@ -449,7 +449,6 @@ class Head:
             ended_s=time.time(),
             succeeded=succeeded and not stopped_by,
             stopped_by=stopped_by,
-            again=bool(entries(places, run, "again")),
         )
         if self.plan.elsewhere:
             remove_marks(settings, places)
