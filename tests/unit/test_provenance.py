@@ -351,12 +351,20 @@ def test_clones_know_of_contents_even_if_those_of_the_users_own_annexes_are_priv
     assert git(folder, "cat-file", "blob", "git-annex:uuid.log").startswith(uuid)
 
 
-def test_what_somebody_else_has_just_committed_is_no_failure_for_good(tmp_path: Path) -> None:
-    """A user's own commit takes what is staged here with it; git then says on its usual output that nothing is."""
+def test_what_somebody_else_has_just_committed_is_no_failure_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's own commit takes what is staged here with it; git then says on its usual output that nothing is,
+    whatever else it warns of."""
     folder = repository(tmp_path / "derivatives")
-    for name in (".datalad/config", "untracked"):
-        write_text(folder / name, "")
-        with pytest.raises(BusyError, match="another program is writing to this dataset: On branch"):
+    monkeypatch.setenv("GIT_TRACE", "1")
+    tracked = ".datalad/config"
+    texts = [[tracked], [f"sub-{number:02}" for number in range(50)], [tracked]]
+    says = ["nothing to commit", "nothing added to commit", "no changes added to commit"]
+    for names, said in zip(texts, says, strict=True):
+        for name in names:
+            write_text(folder / name, said if said == says[-1] else "")
+        with pytest.raises(BusyError, match=f"another program is writing to this dataset: .*{said}"):
             run_git(folder, "commit", "--quiet", "--message", "mine")
 
 

@@ -316,7 +316,7 @@ LOCKS = (
 
 OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
-    r"|cannot lock ref .*(File exists|but expected)|nothing (added )?to commit"
+    r"|cannot lock ref .*(File exists|but expected)|(nothing|no changes) (added )?to commit"
 )
 """What git says if somebody else is writing to its repository, or has just committed what was staged here."""
 
@@ -421,7 +421,7 @@ def run_git(folder: Path, *arguments: str) -> str:
     """Output of a git command in a dataset of derivatives; :func:`unsaved` if it fails, as on a full tier."""
     done = call_git(folder, *arguments)
     if done.returncode:
-        raise unsaved(folder, message_of([], done.stderr or done.stdout))
+        raise unsaved(folder, message_of([], done.stdout.rpartition("\n\n")[2] + done.stderr))
     return done.stdout
 
 
