@@ -79,11 +79,13 @@ def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
 
     >>> from collections import defaultdict
     >>> row = defaultdict(float, phase="compute", account="exact", work_tier="nfs", account_block_io_s=2.0)
-    >>> row["account_other_s"] = 3.0
+    >>> row |= {"account_other_s": 3.0, "wall_s": 9.0}
     >>> saved_at_most_s(row, {"nfs": "network"}), saved_at_most_s(row, {"nfs": "block"})
     (5.0, 2.0)
-    >>> saved_at_most_s(row | {"account": "scaled", "block_io_s": 4.0, "wall_s": 9.0}, {})
+    >>> saved_at_most_s(row | {"account": "scaled", "block_io_s": 4.0}, {})
     4.0
+    >>> saved_at_most_s(row | {"account": "scaled", "block_io_s": 8.0}, {"nfs": "network"})
+    9.0
     """
     known = row["account"] is not None
     counter = "account_" if known else ""
@@ -93,8 +95,8 @@ def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
     if not known:
         return max(0.0, float(row["wall_s"] - row["cpu_s"] - queue_s))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) in REMOTE else 0.0
-    waited_s = max(row[BLOCK_IO] or 0.0, min(row["block_io_s"] or 0.0, row["wall_s"]))
-    return float(waited_s + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED]))
+    waited_s = max(row[BLOCK_IO] or 0.0, row["block_io_s"] or 0.0)
+    return float(min(row["wall_s"], waited_s + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED])))
 
 
 def time_answers(data: ReportData, rows: Sequence[Row]) -> list[str]:
