@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 import yaml
 from configured import settings_at
-from neurotier.core.errors import InputError
+from neurotier.core.errors import InputError, ToolError
 from neurotier.core.files import write_text
 from neurotier.dataset.index import Index, changed_since, index_dataset, list_tree
 from neurotier.dataset.source import Dataset, plain_sites
+from neurotier.dataset.validation import validate
 from support import committed, plain_dataset, quiet, small_head, t1w
 
 SETTINGS = settings_at().dataset
@@ -125,6 +126,12 @@ def test_a_folder_that_may_not_be_entered_leaves_out_its_participant_alone(tmp_p
     importing = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *sys.path])}
     told = subprocess.run(command, env=importing, capture_output=True, text=True)
     assert told.stdout == """2 {"'sub-02'": 'cannot be read: Permission denied'}\n""", told.stderr
+
+
+def test_why_the_validator_fails_is_said_and_not_where_in_it(tmp_path: Path) -> None:
+    """As in a folder that may not be entered."""
+    with pytest.raises(ToolError, match=r"failed: error: .*No such file or directory .*: .*'/\S+/gone'"):
+        validate(tmp_path / "gone", "dataset")
 
 
 def test_labels_that_are_too_long_or_differ_in_case_alone_are_skipped(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def validate(folder: Path, where: str) -> Record:
             "pip install bids-validator-deno, or set dataset.validation to none",
         )
     done = subprocess.run(
-        [PROGRAM, "--json", "--ignoreNiftiHeaders", folder],
+        ["env", "NO_COLOR=1", PROGRAM, "--json", "--ignoreNiftiHeaders", folder],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -51,8 +51,8 @@ def validate(folder: Path, where: str) -> Record:
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise ToolError(f"the BIDS validator failed: {last}", where) from None
+        first, *_ = done.stderr.splitlines() or ["it printed nothing"]
+        raise ToolError(f"the BIDS validator failed: {first}", where) from None
     found = {
         f"{severity}s": Counter(one["code"] for one in answer["issues"]["issues"] if one["severity"] == severity)
         for severity in ("error", "warning")
