@@ -73,6 +73,12 @@ def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Pat
     assert not left(memory)
 
 
+def test_blocks_that_cannot_bypass_the_page_cache_go_through_it_on_nodes_too(tmp_path: Path) -> None:
+    own = {"path": "$NODE_FOLDER/tier", "kind": "block", "node": True}
+    (row,) = measure(Here(tmp_path), settings_of(tmp_path, own, file_size="1 MB", block_size="1 kB", direct=True))
+    assert told(row, "status engine direct") == "measured psync False"
+
+
 FIO = """# The real fio, but on the second node, which does something else.
 if [ "$SLURM_PROCID" = 1 ]; then {instead}; fi
 exec {fio} "$@"

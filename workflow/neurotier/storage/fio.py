@@ -28,6 +28,7 @@ STREAM_LOST = "got signal="
 """fio's error if a stream was killed, as for want of memory; often it then waits for ever, else it may end with 0."""
 
 MIB = 1 << 20
+BLOCK_BYTES = MIB // 16
 TRIAL_TIMEOUT_S = 60.0
 
 LATENCIES = {
@@ -324,8 +325,8 @@ def together(flows: Sequence[Flow]) -> Flow:
     return Flow(sum(flow.bytes for flow in moved), operations, max(flow.runtime_s for flow in moved), latencies_s)
 
 
-def find_access(folder: Path, kind: str) -> Access:
-    """The best access that the file system and this fio support.
+def find_access(folder: Path, kind: str, block_bytes: int = BLOCK_BYTES) -> Access:
+    """The best access that the file system and this fio support, in blocks of this size.
 
     Raises
     ------
@@ -335,19 +336,19 @@ def find_access(folder: Path, kind: str) -> Access:
     *better, last = (Access(engine, direct) for engine, direct in KINDS[kind].fio_engines)
     for way in better:
         try:
-            attempt(way, folder)
+            attempt(way, folder, block_bytes)
         except ToolError:
             continue
         return way
-    attempt(last, folder)
+    attempt(last, folder, block_bytes)
     return last
 
 
-def attempt(way: Access, folder: Path) -> None:
+def attempt(way: Access, folder: Path, block_bytes: int = BLOCK_BYTES) -> None:
     """Write and read a MiB, as a trial; a file system that takes ``O_DIRECT`` may still go through the page cache."""
     try:
         for pattern in ("write", "read"):
-            job = FioJob("trial", pattern, MIB // 16, MIB, way=way, files="trial")
+            job = FioJob("trial", pattern, block_bytes, max(MIB, block_bytes), way=way, files="trial")
             run_fio(job, folder, TRIAL_TIMEOUT_S)
         if way.direct and resident_share(folder.glob("trial.*")) == 1:  # btrfs keeps some blocks
             raise ToolError("the page cache is not bypassed", folder)

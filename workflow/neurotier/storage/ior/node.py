@@ -49,7 +49,7 @@ def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
     if point.wants_direct:
         trial = folder / f"trial.{own}"
         make_private(trial)
-        way = find_access(trial, tier.kind)
+        way = find_access(trial, tier.kind, point.block_bytes)
         remove_private(trial)
     numa = own_nodes() if point.set_name == PIN else ()
     (folder / MARK.format(own)).touch()

@@ -71,13 +71,7 @@ class Ior(Workload[Point]):
             passed = point.wants_direct and KINDS[tier.kind].fio_engines[0][1]
             self.way = Access(IOR, passed and takes_direct(workspace.folder, point.block_bytes))
         elif point.wants_direct:
-            way = find_access(workspace.folder, tier.kind)
-            if (
-                way.engine == "libpmem"
-                or not point.block_bytes % 4096
-                or takes_direct(workspace.folder, point.block_bytes)
-            ):
-                self.way = way
+            self.way = find_access(workspace.folder, tier.kind, point.block_bytes)
         several = [point for point in points if point.nodes > 1]
         say(f"tier {tier.name}: {counted(len(points) - len(several), 'point')}, {access_text(**vars(self.way))}")
         return dict.fromkeys(several, "several nodes are had from Slurm alone (--profile profiles/slurm)")
