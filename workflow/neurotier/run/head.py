@@ -449,6 +449,7 @@ class Head:
             ended_s=time.time(),
             succeeded=succeeded and not stopped_by,
             stopped_by=stopped_by,
+            again=bool(entries(places, run, "again")),
         )
         if self.plan.elsewhere:
             remove_marks(settings, places)

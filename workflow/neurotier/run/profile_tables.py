@@ -155,12 +155,12 @@ def close_run(places: Places, run: str, everyone: Collection[str], failures: Seq
 def judged(places: Places, facts: Record) -> Record:
     """Facts of a run, marked oversubscribed if its jobs on a cluster had fewer CPUs than their participants needed.
 
-    Its journal tells whether anybody was analysed again; :func:`close_run` notes both.
+    While the run goes on, its journal tells whether anybody was analysed again.
     """
     crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in read_jobs(places, facts["run"]))
     return facts | {
         "oversubscribed": facts["oversubscribed"] or crowded,
-        "again": bool(entries(places, facts["run"], "again")),
+        "again": facts.get("again") or bool(entries(places, facts["run"], "again")),
     }
 
 
