@@ -311,7 +311,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     ]
     assert table[first, "1"]["node"] == node
     assert "1 job had to be started again" in page
-    assert "or their job was started again" in project.table("profile/runs.tsv")[0]["valid"]
+    assert "or their job started again" in project.table("profile/runs.tsv")[0]["valid"]
     (row,) = (line for line in page.split("<tr>") if "NODE_FAIL" in line)
     assert f">{first}<" in row
     assert f">{node}<" in row

@@ -152,8 +152,8 @@ class Tool:
         Mask or None
             Booleans on the head's grid; ``None`` from a tool that makes no masks.
         """
-        is_short = len(os.fsencode(folder)) <= LONGEST_TMPDIR_BYTES
-        temporary = {"TMPDIR": str(folder)} if is_short else {}  # this, too, is on the work tier
+        # this, too, is on the work tier
+        temporary = {"TMPDIR": str(folder)} if len(os.fsencode(folder)) <= LONGEST_TMPDIR_BYTES else {}
         environment = {**os.environ, **temporary, **self.environment}
         with log.open("ab") as file, self.starting(name):
             before = file.tell()

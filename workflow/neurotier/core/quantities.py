@@ -57,8 +57,7 @@ def percent(share: float | None) -> str:
     if share is None:
         return MISSING
     hundredths = 100 * share
-    near_end = 0.05 <= abs(hundredths) < 1 or 99 < hundredths < 99.95
-    digits = 1 if near_end else 0
+    digits = 1 if 0.05 <= abs(hundredths) < 1 or 99 < hundredths < 99.95 else 0  # near an end
     return f"{hundredths:z.{digits}f} %"  # z: no minus before a zero
 
 

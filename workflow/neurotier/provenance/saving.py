@@ -522,8 +522,11 @@ def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[M
 
     how, paths = made[0].how if made else {}, [*paths, *(path for one in made for path in one.outputs)]
     if not how:
-        whole = [str(dataset.pathobj / path) for path in paths]
-        dataset.save(path=whole, message=message, result_renderer="disabled")
+        dataset.save(
+            path=[str(dataset.pathobj / path) for path in paths],
+            message=message,
+            result_renderer="disabled",
+        )
         return
     results = run_command(
         command_of(how, "{inputs}"),
