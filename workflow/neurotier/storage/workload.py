@@ -251,13 +251,12 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
         tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": here.release}
         for set_name, points in plan[name].items():
             kept = places.workload(target) / "points" / name
-            files = {
+            files = {}
+            for point in points:
+                text = "_".join(map(str, astuple(point)))
+                on = [where[one] for one in getattr(point, "tiers", [name])]
                 # the date is that of the last change by which figures of before are not like those of now
-                point: kept / f"{text[:LONGEST]}_{short_hash(f'2026-11-30 {text} {on}')}.json"
-                for point in points
-                for text in ["_".join(map(str, astuple(point)))]
-                for on in [[where[one] for one in getattr(point, "tiers", [name])]]
-            }
+                files[point] = kept / f"{text[:LONGEST]}_{short_hash(f'2026-11-30 {text} {on}')}.json"
             left = [point for point in points if not whole_json(files[point])]
             begun.append((workspace, facts, files, left))
             if left and not workload.elsewhere:
