@@ -285,7 +285,11 @@ def ready_snakemake(hash_seed: str) -> tuple[subprocess.Popen[bytes], socket.soc
 
 def started_from_ready(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> Ended:
     """Run Snakemake in a process that need not import it again; waits for all that can still say something."""
-    _, ready = ready_snakemake(next(HASH_SEEDS))
+    hash_seed = next(HASH_SEEDS)
+    process, ready = ready_snakemake(hash_seed)
+    if process.poll() is not None:  # somebody killed it: that is not to fail all later tests of this worker
+        ready_snakemake.cache_clear()
+        _, ready = ready_snakemake(hash_seed)
     asked = {"arguments": arguments, "folder": str(folder), "environment": environment}
     reading, writing = os.pipe()
     with open(reading, errors="replace") as said:
