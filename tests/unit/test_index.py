@@ -298,6 +298,10 @@ def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(tmp_path: Path) -
     before = index(tmp_path).images, index(tmp_path, []).images
     (tmp_path / "dataset_description.json").write_text('{"Name": "another"}')
     assert (index(tmp_path).images, index(tmp_path, []).images) == before
+    (tmp_path / "participants.tsv").write_text("participant_id\tage\nsub-01\t20\n")
+    assert (index(tmp_path).images, index(tmp_path, []).images) == before
+    (tmp_path / "task-rest_events.tsv").write_text("onset\tduration\n1\t2\n")
+    assert index(tmp_path, []).images != before[1]
     (tmp_path / "T1w.json").write_text('{"EchoTime": 2}')
     same, other = index(tmp_path).images, index(tmp_path, []).images
     assert (same == before[0], other == before[1]) == (True, False)

@@ -57,7 +57,7 @@ T1W = re.compile(r"(_?)T1w\.nii(\.gz)?\Z")
 MAY_LACK = ("site", "session", "bids_run")
 """What an image may lack: an empty text here, no value in tables."""
 
-INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|bval|bvec)")
+INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|tsv|bval|bvec)")
 """Files at a dataset's root that apply to the images of all participants."""
 
 HIDDEN = r"\.(?!z(array|attrs|group|metadata)\Z)"
