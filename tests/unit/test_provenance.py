@@ -3,6 +3,7 @@ may write to them: locks of git are removed only of a save that was killed here.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -270,6 +271,23 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     save_sites(raw_at(raw), [Made("sub-1", [], how, ["sub-1"])], settings, places, print, "")
     assert git(folder, "ls-files", "sourcedata").splitlines() == ["sourcedata/c.txt", RAW]
     assert git(folder, "log", "-1", "--format=%s") == "Remove sourcedata/freesurfer, no longer there"
+
+
+def test_names_that_mean_something_to_datalad_are_recorded_so_that_a_rerun_finds_them(tmp_path: Path) -> None:
+    """It fills in names in braces in each list that it is given, and again when it runs the command once more."""
+    from datalad.core.local.run import run_command
+
+    folder, names = opened(tmp_path / "derivatives"), ["a{b}.txt", "c[1].txt", "d*.txt"]
+    for name in names:
+        write_text(folder / name, name)
+    made = Made("", [f"{{{name}" for name in names], HOW, names)
+    dataset = open_dataset(folder, "", print)
+    save(dataset, "odd", made=[made])
+    assert git(folder, "show", "--name-only", "--format=").splitlines() == names
+    _, _, record = git(folder, "log", "-1", "--format=%B").partition("===\n")
+    recorded = json.loads(record.partition("^^^")[0])
+    planned = run_command("true", dataset, recorded["inputs"], recorded["outputs"], dry_run="command")
+    assert [result["dry_run_info"]["outputs"] for result in planned] == [names]
 
 
 def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

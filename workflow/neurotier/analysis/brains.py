@@ -83,9 +83,7 @@ AT_ROOT = re.compile(r"(README|CHANGES|LICENSE|CITATION)(\.(md|rst|txt|cff))?|.*
 
 def root_files(site: Path) -> list[str]:
     """Files at a dataset's root that every participant's app sees: description, README, participants, sidecars."""
-    if not site.is_dir():
-        return []
-    return sorted(path.name for path in site.iterdir() if AT_ROOT.fullmatch(path.name) and not path.is_dir())
+    return sorted(path.name for path in site.glob("*") if AT_ROOT.fullmatch(path.name) and not path.is_dir())
 
 
 class Analysed(NamedTuple):

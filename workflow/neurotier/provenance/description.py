@@ -66,11 +66,9 @@ def describe(folder: Path, ways: Iterable[How]) -> None:
     ways
         How the existing ones were made.
     """
-    known = {file.stem: read_how(folder, file.stem) for file in sorted((folder / HOW).glob("*.json"))}
-    given = {identifier(how): how for how in ways}
-    for activity in given.keys() - known.keys():
-        write_json(folder / HOW / f"{activity}.json", given[activity])
-    known |= given
+    for activity, how in {identifier(how): how for how in ways}.items():
+        write_json(folder / HOW / f"{activity}.json", how)
+    known = {file.stem: read_how(folder, file.stem) for file in (folder / HOW).glob("*.json")}
     for name, content in provenance(known).items():
         write_json(folder / "prov" / f"{GROUP}_{name}.json", content)
     write_text(folder / "prov" / "provenance.tsv", TABLE)

@@ -122,7 +122,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                     stage_in(raw, files_of(images, raw, settings), folder / IN, limit_bytes)
                     run_phase("compute", partial(analyze, job, folder), [])
                     # what an app writes for all belongs to the group level
-                    made = [entry for entry in sorted(os.listdir(folder / OUT)) if owner_of(entry) == name]
+                    made = [entry for entry in os.listdir(folder / OUT) if owner_of(entry) == name]
                 put(folder / OUT, dataset, made)
             say(f"neurotier: {name} is made again")
     return 0

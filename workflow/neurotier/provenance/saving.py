@@ -71,6 +71,9 @@ TOGETHER = 16
 MANY = 5000
 """... this many entries: a commit takes 0.1 ms and 25 bytes for each existing entry."""
 
+PATTERN = str.maketrans("{}[", "???")
+"""Of what DataLad reads or writes, it fills in names in braces, and expands patterns: as one, an odd name is found."""
+
 COMMAND_BYTES = 60_000
 """Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""
 
@@ -531,8 +534,8 @@ def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[M
     results = run_command(
         command_of(how, "{inputs}"),
         dataset=dataset,
-        inputs=[path for one in made for path in one.inputs],
-        outputs=paths,
+        inputs=[path.translate(PATTERN) for one in made for path in one.inputs],
+        outputs=[path.translate(PATTERN) for path in paths],
         explicit=True,
         inject=True,  # the command has already run: nothing is executed here
         message=message,
