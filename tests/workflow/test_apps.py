@@ -154,3 +154,11 @@ def test_what_an_app_is_asked_for_counts_also_in_a_folder_that_was_moved(
     assert {record["container"] for record in map(read_json, other.records())} == {f"sha256:{sha256(images[1])}"}
     assert (other.derivatives / "two").exists()
     assert not (other.derivatives / "one").exists()
+
+    def made_by() -> str:
+        return str(read_json(other.results / DONE)["run"])
+
+    before = made_by()
+    (project.folder / "bids/participants.tsv").write_text("participant_id\tage\nsub-01\t20\n")
+    run("third", image=images[1])
+    assert made_by() != before, "a plain folder has no version, and the group level reads its tables"

@@ -1,19 +1,30 @@
 # The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants. Its output
 # is the record that it writes at the end: Snakemake removes outputs first, and earlier derivatives stay if it fails.
 
+from neurotier.analysis.brains import root_files
 from neurotier.core.files import whole_json
+from neurotier.dataset.contents import content_if_readable
 
 
 def asked_of_group(site_folder):
-    version = (
-        whole_json(places.dataset_facts).get("sites", {}).get(site_folder.rstrip("/"))
-    )
-    return {
+    site, facts = site_folder.rstrip("/"), whole_json(places.dataset_facts)
+    asked = {
         "participants": plan.of_site(site_folder),
-        "version": version,
+        "version": facts.get("sites", {}).get(site),
         "group": settings.app.group,
         "arguments": settings.app.group_arguments,
     }
+    # A plain folder has no version, and tables at its root may be corrected; an empty one is not mounted.
+    if facts.get("kind") == "folder":
+        root, links_to = Path(facts["path"], site), settings.dataset.links_to
+        before = whole_json(places.step("run_group_level", site_folder)).get(
+            "asked", {}
+        )
+        asked["root"] = {
+            name: content_if_readable(root, name, links_to).version
+            for name in root_files(root)
+        } or before.get("root", {})
+    return asked
 
 
 # In a folder that was moved, or from another one, Snakemake does not know what the group level was asked for.
