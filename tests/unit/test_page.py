@@ -16,7 +16,7 @@ from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import collect
 from neurotier.pages.report.figures import nodes
 from neurotier.pages.report.mosaics import mosaic_name
-from report_data import RUN, draw_mosaics, make_results, read_report
+from report_data import EARLIER, RUN, draw_mosaics, make_results, read_report
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -129,6 +129,22 @@ def test_the_version_of_a_dataset_without_sites_is_in_the_facts_and_for_the_pape
         write_json(places.index / "dataset.json", dataset | {"sites": {"": {"version": version}}})
         text = read_report(places, settings).text
         assert text.count(" participants at 1 site: the dataset itself (4f2a91c0)") == (2 if version else 0)
+
+
+def test_for_a_paper_versions_are_those_of_the_tool_and_of_the_runs_that_analysed_somebody(tmp_path: Path) -> None:
+    """It named the brainextractor of the host, though another in a container made the masks; of a program, none; and of
+    neurotier the one that had written the page last."""
+    places, settings = make_results(tmp_path, 5, earlier=2)
+    write_json(places.index / "tool.json", {"name": "brainextractor", "version": "9.9.9"})
+    last = read_json(places.runs / f"{RUN}.json")
+    for run, hours, neurotier in ((EARLIER, -8, "0.0.9"), ("20261130-page", 8, "0.2.0")):
+        versions = last["versions"] | {"neurotier": neurotier}
+        started = {"run": run, "started_s": last["started_s"] + 3600 * hours}
+        write_json(places.runs / f"{run}.json", last | started | {"versions": versions})
+    text = read_report(places, settings).text
+    reference = "(after Smith (2002), Human Brain Mapping 17(3), 143-155)"
+    assert f"with brainextractor 9.9.9 {reference}, neurotier 0.0.9 and 0.1.0 (the neurotier authors, 2026), " in text
+    assert "brainextractor 0.3.0" not in text
 
 
 def test_untrusted_text_is_escaped(tmp_path: Path) -> None:

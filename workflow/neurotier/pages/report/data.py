@@ -6,7 +6,7 @@ unreadable is listed, and the page says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,9 +66,11 @@ class ReportData(Data):
 
     Attributes
     ----------
-    dataset, container, facts
-        ``index/dataset.json``, ``index/image.json`` (empty on the host), and the facts of the run started last, which
-        say ``None`` of what is not there.
+    dataset, container, tool, facts
+        ``index/dataset.json``, ``index/image.json`` (empty on the host), ``index/tool.json``, and the facts of the run
+        started last, which say ``None`` of what is not there.
+    versions
+        The software of each run, the oldest run first.
     failures
         Records of failed participants.
     missing
@@ -77,7 +79,9 @@ class ReportData(Data):
 
     dataset: Record = field(default_factory=Known)
     container: Record = field(default_factory=Known)
+    tool: Record = field(default_factory=Known)
     facts: Record = field(default_factory=Known)
+    versions: Mapping[str, Record] = field(default_factory=dict)
     failures: Sequence[Record] = ()
     missing: Sequence[str] = ()
 
@@ -212,13 +216,16 @@ def collect(places: Places, settings: Settings) -> ReportData:
     tables = {file.stem: table(file) for file in files}
     failures = [record(path) for path in sorted(places.failures.rglob("*.json"))]
     facts = [record(path) for path in sorted(places.runs.glob("*.json"))]
+    facts.sort(key=lambda each: each["started_s"] or 0.0)
     return ReportData(
         tables,
         settings,
         places,
         dataset=record(places.dataset_facts),
         container=record(places.index / "image.json") if settings.image else Known(),
-        facts=max(facts, key=lambda each: each["started_s"] or 0.0, default=Known()),
+        tool=record(places.index / "tool.json"),
+        facts=facts[-1] if facts else Known(),
+        versions={each["run"]: each["versions"] or {} for each in facts},
         failures=[failure for failure in failures if failure["participant"]],
         missing=missing,
     )

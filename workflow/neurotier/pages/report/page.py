@@ -13,7 +13,7 @@ from markupsafe import Markup
 from neurotier.advice.promise import advised
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
-from neurotier.analysis.tools import TOOLS
+from neurotier.analysis.tools import TOOLS, UNKNOWN
 from neurotier.core.errors import without_credentials
 from neurotier.core.files import without
 from neurotier.core.parallelism import PHASES
@@ -474,8 +474,12 @@ def methods(data: ReportData) -> Section:
     """A paragraph for a paper."""
     run, image, kinds = data.last_run, data.container["reference"] or data.container["name"], data.tier_kinds
     within = f" in an {APPTAINER} container, {image}," if data.container else ""
-    tool, versions = app_name(data.settings), data.facts["versions"] or {}
-    used = without(versions, *TOOLS.keys() - {tool})
+    tool, version = app_name(data.settings), data.tool["version"] or UNKNOWN
+    runs = {job["run"] for job in data.jobs if job["participant"] in data.done}
+    found = gathered(pair for run, known in data.versions.items() if run in runs for pair in known.items())
+    own = {name: " and ".join(dict.fromkeys(values)) for name, values in found.items()}
+    # A tool's version is its own: the one in this environment is another than that in a container.
+    used = ({} if version == UNKNOWN else {tool: version}) | without(own, *TOOLS)
     text = (
         f"{tool}{within} analysed {images_of(data, data.done)}, of the {BIDS} dataset {source_of(data)}, with"
         f" {software(used)}."
