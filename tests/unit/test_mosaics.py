@@ -14,7 +14,7 @@ import nibabel
 import numpy as np
 import pytest
 from neurotier.analysis.brains import masks_of_app
-from neurotier.core.errors import KilledError
+from neurotier.core.errors import InputError, KilledError
 from neurotier.core.files import write_text
 from neurotier.core.tables import read_table
 from neurotier.dataset.bids import Image as T1w
@@ -74,6 +74,17 @@ def test_any_orientation_gives_the_same_picture(tmp_path: Path, pair: tuple[Path
     draw_mosaic(*pair, tmp_path / "ras.png", "sub-1")
     draw_mosaic(turned[0], turned[1], tmp_path / "turned.png", "sub-1")
     assert (tmp_path / "ras.png").read_bytes() == (tmp_path / "turned.png").read_bytes()
+
+
+def test_a_mask_that_lies_elsewhere_is_not_drawn_as_if_it_fitted(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    """As of an app that aligns heads: both have as many voxels, and the outline was drawn where the mask is not."""
+    mask = nibabel.load(pair[1])
+    for shift_mm, name in ((0.001, "rounded"), (10.0, "moved")):
+        affine = mask.affine + np.array([[0, 0, 0, shift_mm]] + 3 * [[0, 0, 0, 0]])
+        nibabel.save(nibabel.Nifti1Image(np.asanyarray(mask.dataobj), affine), tmp_path / f"{name}.nii.gz")
+    draw_mosaic(pair[0], tmp_path / "rounded.nii.gz", tmp_path / "out.png", "sub-1")
+    with pytest.raises(InputError, match=r"^moved\.nii\.gz: it lies elsewhere than the T1w image"):
+        draw_mosaic(pair[0], tmp_path / "moved.nii.gz", tmp_path / "out.png", "sub-1")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -36,6 +36,9 @@ MARGIN_MM = 12.0
 POSITIONS = np.linspace(0.12, 0.88, SLICES)
 """Where the slices lie between the mask's first (0) and last (1) voxel."""
 
+SAME_MM = 0.01
+"""By how much entries of two affines may differ: an app may have written its own in another precision."""
+
 GREYS = 32
 """Grey levels: a PNG of noise shrinks with their number, and the eye tells few more apart."""
 
@@ -64,10 +67,13 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
     InputError
         If the images are not three-dimensional or their grids differ.
     """
-    head, zooms = read_canonical(t1w)
-    brain = read_canonical(mask)[0] > 0
+    head, affine = read_canonical(t1w)
+    values, affine_of_mask = read_canonical(mask)
+    brain, zooms = values > 0, [float(edge) or 1.0 for edge in voxel_sizes(affine)]
     if head.shape != brain.shape:
         raise InputError(f"its grid {brain.shape} is not that of the T1w image, {head.shape}", mask.name)
+    if not np.allclose(affine, affine_of_mask, atol=SAME_MM):
+        raise InputError("it lies elsewhere than the T1w image: they have different affines", mask.name)
     found = ndimage.find_objects(brain.view(np.uint8))
     box = found[0] if found else [slice(0, length) for length in head.shape]
     window = intensity_window(head)
@@ -86,8 +92,8 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
     write_picture(canvas, out, title if found else f"{title} - the mask is empty")
 
 
-def read_canonical(path: Path) -> tuple[Volume, list[float]]:
-    """A volume turned to the closest right-anterior-superior axes, and its voxel edges in mm."""
+def read_canonical(path: Path) -> tuple[Volume, Volume]:
+    """A volume turned to the closest right-anterior-superior axes, and its affine."""
     real = Path(os.path.realpath(path))  # an annex has links to its contents
     with opened_content(real.parent, real.name, path.name, InputError) as content:
         stored = Stored(content)
@@ -98,7 +104,7 @@ def read_canonical(path: Path) -> tuple[Volume, list[float]]:
     if values.ndim != 3:
         raise InputError(f"has {values.ndim} dimensions, not 3", path.name)
     image = as_closest_canonical(SpatialImage(values, stored.affine))
-    return np.asarray(image.dataobj), [float(edge) or 1.0 for edge in voxel_sizes(image.affine)]
+    return np.asarray(image.dataobj), image.affine
 
 
 def intensity_window(head: Volume) -> tuple[float, float]:
