@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 from hostile_images import GB, dims, header
-from neurotier.analysis.images import Stored, load_head, write_brain, write_mask
+from neurotier.analysis.images import Stored, load_head, measure_mask, write_brain, write_mask
 from neurotier.analysis.inflating import LEAST_BYTES, Content
 from neurotier.core.foreign import ForeignError
 from support import small_head
@@ -38,6 +38,20 @@ def test_brain_has_the_values_of_the_head_and_true_zeros_outside_and_its_mask_is
     assert brain.header["aux_file"] == b""
     assert write_mask(MASK, head, tmp_path / "mask.nii.gz") == (MASK.sum(), 64.0)
     assert nib.load(tmp_path / "mask.nii.gz").get_data_dtype() == np.uint8
+
+
+@pytest.mark.parametrize("edge_mm", [0, 1])
+def test_the_size_of_a_mask_is_by_its_affine(tmp_path: Path, edge_mm: float) -> None:
+    """With an sform alone, NIfTI takes the grid from it; brains of 64 mm3 voxels were said to have 1 mm3 ones."""
+    made = nib.Nifti1Image(small_head(), AFFINE)
+    made.header.set_sform(AFFINE, 1)
+    made.header["qform_code"] = 0
+    made.header["pixdim"][1:4] = edge_mm
+    stored = bytes(made.header.binaryblock[:108] + np.float32(352).tobytes() + made.header.binaryblock[112:344])
+    (tmp_path / "a.nii").write_bytes(stored + b"n+1\0" + bytes(4) + small_head().tobytes("F"))
+    head = load_head(tmp_path / "a.nii", "a")
+    assert write_mask(MASK, head, tmp_path / "mask.nii.gz") == (MASK.sum(), 64.0)
+    assert measure_mask(tmp_path, "mask.nii.gz") == (MASK.sum(), 64.0)
 
 
 @pytest.mark.parametrize("kind", [nib.Nifti1Header, nib.Nifti2Header])
