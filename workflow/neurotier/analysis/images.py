@@ -164,9 +164,10 @@ def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -
     header = head.header.copy()
     header.set_data_dtype(kind)
     header.set_slope_inter(1, 0)
-    header["descrip"] = header["aux_file"] = b""
+    for name in {"descrip", "aux_file", "db_name", "intent_name"}.intersection(header):
+        header[name] = b""
     header["cal_min"] = header["cal_max"] = 0
-    header.extensions.clear()  # notes of the scanner may identify the participant
+    header.extensions.clear()  # as these texts, notes of the scanner may identify the participant
     path.parent.mkdir(parents=True, exist_ok=True)
     nib.save(nib.Nifti1Image(data, head.affine, header), path)
 
