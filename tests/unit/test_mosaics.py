@@ -156,7 +156,8 @@ def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Pa
     """Of every T1w image beside which an app wrote a mask; one that cannot be read is named in the log."""
     out, log = tmp_path / "out", tmp_path / "log"
     images = [f"SiteA/sub-1/anat/sub-1_run-{run}_T1w.nii.gz" for run in "123"]
-    images.append("SiteA/sub-1/func/sub-1_task-rest_bold.nii.gz")
+    images += [images[0].removesuffix(".gz"), "SiteA/sub-1/func/sub-1_task-rest_bold.nii.gz"]
+    images.sort()  # as the index has them: an image with two extensions has one mask, which was counted twice
     masks = [out / f"sub-1/anat/sub-1_run-{run}_desc-brain_mask.nii.gz" for run in "12"]
     masks[0].parent.mkdir(parents=True)
     shutil.copy(pair[1], masks[0])
@@ -164,7 +165,7 @@ def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Pa
     given = [T1w("SiteA/sub-1", "SiteA", "1", "", "", path) for path in images]
     rows = masks_of_app(given, out, log)
     assert [(row["image"], row["mask"]) for row in rows] == [
-        (images[0], "SiteA/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz")
+        ("SiteA/sub-1/anat/sub-1_run-1_T1w.nii.gz", "SiteA/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz")
     ]
     assert rows[0]["brain_voxels"] == np.count_nonzero(nibabel.load(pair[1]).get_fdata())
     assert "not in the group table: mask sub-1/anat/sub-1_run-2_desc-brain_mask.nii.gz" in log.read_text()

@@ -156,16 +156,17 @@ def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[Record]:
     """
     from neurotier.analysis.images import measure_mask
 
-    rows = []
+    rows = {}  # by mask: an image that is there with two extensions has one
     for image in images:
         if image.path.endswith(("_T1w.nii", "_T1w.nii.gz")):  # an app's files include sidecars
+            mask = str(derivative_name(image.in_site, "mask", ".nii.gz"))
             try:
-                rows.append(mask_row(image, *measure_mask(out, str(derivative_name(image.in_site, "mask", ".nii.gz")))))
+                rows[mask] = mask_row(image, *measure_mask(out, mask))
             except FileNotFoundError:
                 continue
             except ToolError as error:
                 note(log, f"neurotier: not in the group table: {error}")
-    return rows
+    return [*rows.values()]
 
 
 def mask_row(image: Image, voxels: int, voxel_volume_mm3: float) -> Record:

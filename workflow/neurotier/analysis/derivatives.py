@@ -40,8 +40,11 @@ def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str) -> None:
     refers = {"GeneratedBy": activity} if activity else {}
     own: dict[str, Record] = {"mask": {"Type": "Brain"}, "T1w": {"SkullStripped": True}}
     for suffix, sidecar in own.items():
-        whole = {**sidecar, "Sources": [f"bids:{SOURCE_LINK}:{in_site}"], **refers}
-        write_json(folder / derivative_name(in_site, suffix, ".json"), whole, durable=False)
+        write_json(
+            folder / derivative_name(in_site, suffix, ".json"),
+            {**sidecar, "Sources": [f"bids:{SOURCE_LINK}:{in_site}"], **refers},
+            durable=False,
+        )
 
 
 def write_description(
