@@ -266,7 +266,9 @@ def test_images_that_cannot_be_dropped_stay(project: Project, demo_copy: Path) -
 def test_who_is_new_or_gone_is_said_and_content_that_changed_is_analysed_again(project: Project) -> None:
     project.heads("01", "02")
     arguments = project.configure(tool="noop")
-    project.succeeds("participants", *arguments)
+    project.succeeds("participants", "results/derivatives/README", *arguments)
+    assert read_json(project.derivatives / "dataset_description.json")["Name"] == "Trial of storage"
+    assert (project.derivatives / "README").read_text().endswith("which tries storage: no image was analysed.\n")
     said = "new, gone or changed since the dataset was indexed"
     assert not project.succeeds("participants", *arguments).lines(said)
     save_image(project.folder / "bids" / t1w("02"), small_head(5))

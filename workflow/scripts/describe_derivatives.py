@@ -1,10 +1,14 @@
 """Write ``dataset_description.json`` and ``README`` of one site's derivatives."""
 
 from neurotier.analysis.activity import how_of
-from neurotier.analysis.derivatives import README, said_of, write_description
+from neurotier.analysis.derivatives import NAME, README, said_of, write_description
+from neurotier.analysis.tools import MaskTool, make_tool
 from neurotier.core.files import write_text
 from neurotier.run.jobs import load_dataset, run_facts
 from neurotier.run.scripting import script
+
+TRIAL = "Trial of storage"
+OF_TRIAL = "Made by neurotier with {tool} {version}, which tries storage: no image was analysed.\n"
 
 with script(snakemake) as context:
     site = context.site
@@ -16,5 +20,7 @@ with script(snakemake) as context:
         made_with = run_facts(context.places)["made_with"]
         said = said_of(how_of(context.settings, tool["version"], digest, made_with))
     source = load_dataset(context.places).sites[site]
-    write_description(folder, site, source, tool["name"], tool["version"], said)
-    write_text(folder / "README", README.format(tool=tool["name"], version=tool["version"]))
+    is_trial = not isinstance(make_tool(context.settings.tool), MaskTool)
+    name, readme = (TRIAL, OF_TRIAL) if is_trial else (NAME, README)
+    write_description(folder, site, source, tool["name"], tool["version"], said, name)
+    write_text(folder / "README", readme.format(tool=tool["name"], version=tool["version"]))
