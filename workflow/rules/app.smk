@@ -14,14 +14,15 @@ def asked_of_group(site_folder):
         "group": settings.app.group,
         "arguments": settings.app.group_arguments,
     }
-    # A plain folder has no version, and tables at its root may be corrected; an empty one is not mounted.
+    # A plain folder has no version, and tables at its root may be corrected; an empty one is not mounted. Times are in
+    # whole seconds, as a node of a cluster may see them.
     if facts.get("kind") == "folder":
         root, links_to = Path(facts["path"], site), settings.dataset.links_to
         before = whole_json(places.step("run_group_level", site_folder)).get(
             "asked", {}
         )
         asked["root"] = {
-            name: content_if_readable(root, name, links_to).version
+            name: content_if_readable(root, name, links_to).version[:-9]
             for name in root_files(root)
         } or before.get("root", {})
     return asked
