@@ -86,6 +86,16 @@ def test_many_lines_of_long_names_stand_beside_the_panels_and_below_the_title() 
     assert axes.bbox.width > whole.width / 3
 
 
+def test_of_many_participants_those_whose_wall_time_is_said_have_their_names() -> None:
+    """Of 398 two of the five had one, by chance."""
+    rows = made(*((f"sub-{number:03}", 0.0, 400.0 - number, 5.0) for number in range(398)))
+    with house_style():
+        _, axes, _ = account(ReportData({"profile": rows}, None)).draw().axes
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert sorted(names) == ["sub-000", "sub-099", "sub-198", "sub-297", "sub-397"]
+    assert len(axes.texts) == len(names)
+
+
 def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> None:
     """Of 10 s with 5 s on a CPU, half of the rest is waiting for a core, and 0.3 of it for storage."""
     (known,), (unknown,) = made(("sub-1", 0.0, 10.0, 5.0)), made(("sub-2", 0.0, 1.0, 0.5))

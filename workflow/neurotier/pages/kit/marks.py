@@ -324,7 +324,7 @@ class Lanes(Chart):
         kept = [*lanes][:: 1 if is_named(rows) else -(-len(lanes) // FEW_LANES)]  # of many, those that can be read
         texts = [place for place, row in lanes.items() if row.get("text")]
         texts = texts if len(texts) <= FEW_TEXTS else [place for place in texts if place in kept]
-        named = [place for place in kept if is_named(rows) or place in texts]
+        named = lanes if is_named(rows) else texts
         names = {place: shorten(lanes[place]["lane"], 42) for place in named if isinstance(lanes[place]["lane"], str)}
         heads = {place - 1: row["group"] for place, row in lanes.items() if place - 1 not in lanes and row.get("group")}
         axes.set_yticks([*heads, *names], [*heads.values(), *names.values()])
