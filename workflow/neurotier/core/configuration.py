@@ -131,8 +131,8 @@ def check(config: Facts) -> None:
         )
     check_app(config["app"])
     check_tools(config["tool"], config["campaign"]["tools"])
-    if re.search(r"^-|[{}\n\r]", config["results"]):
-        raise SettingsError("a path here begins with no dash and has no braces and line breaks", "config key results")
+    if re.search(r"^-|[{}\n\r]|<\w+>", config["results"]):
+        raise SettingsError("a path here begins with no dash and has no braces, <names>, newline", "config key results")
     results = Path(config["results"])
     if results.is_absolute() or ".." in results.parts or not results.parts:
         raise SettingsError(
