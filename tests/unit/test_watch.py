@@ -78,6 +78,16 @@ def test_everyone_is_counted_once(places: Places) -> None:
     assert "last failure: sub-02: image is truncated" in line(seen)
 
 
+def test_a_campaign_shows_the_tiers_of_its_placements(tmp_path: Path) -> None:
+    """It showed those of the placement, on which none of its runs may be."""
+    tiers = {name: {"path": str(tmp_path), "kind": "block"} for name in ("disk", "one", "other")}
+    campaign = {"placements": {"first": {"work": "one"}, "second": {"work": "other", "results": None}}}
+    results = prepared_results(tmp_path, ["01"], tiers=tiers, campaign=campaign)
+    begin(Places.from_settings(load_settings(results)))
+    roles = {name: said for name, said, *_ in Look(results).rooms}
+    assert roles == {"disk": "dataset, results", "one": "work", "other": "work"}
+
+
 def test_a_run_that_clears_up_first_is_starting(places: Places) -> None:
     write_text(places.latest_run, "next\n")
     seen = Look(places.results)

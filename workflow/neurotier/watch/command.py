@@ -26,6 +26,7 @@ from neurotier.core.places import Places, participant_of
 from neurotier.core.private import OWNER
 from neurotier.core.quantities import about, clock, counted, first_of, seconds, shorten, size
 from neurotier.core.settings import Settings
+from neurotier.core.tables import gathered
 from neurotier.core.tiers import on_nodes, tier_named
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
@@ -113,9 +114,8 @@ def rows(seen: Look, results: str) -> Iterator[tuple[str, str, str]]:
         yield "left", f"about {about(seen.left_s)}, without tables and pages", f"about {about(seen.left_s)} left"
     elif seen.alive is not False and (seen.waiting or seen.running):
         yield "left", "not known before the first participant has ended", ""
-    longest_first = sorted(seen.running, key=lambda name: seen.running[name] or seen.time_s)
-    since = {name: seen.time_s - at_s for name, at_s in seen.running.items() if at_s is not None}
-    names = [f"{name} {seconds(max(0.0, since[name]))}" if name in since else name for name in longest_first]
+    longest_first = sorted(seen.running.items(), key=lambda one: one[1] or seen.time_s)
+    names = [f"{name} {seconds(max(0.0, seen.time_s - at_s))}" if at_s else name for name, at_s in longest_first]
     yield "running", first_of(names, PARTICIPANTS_SHOWN), ""
     for count, step in enumerate(seen.steps[:STEPS_SHOWN]):
         lasts = seconds(seen.time_s - step.started_s)
@@ -291,10 +291,15 @@ def lives(run: str, facts: Facts) -> bool | None:
 
 
 def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, str, str]]:
-    """The tiers of a placement, their roles, what is free on them and of what, in words; of tiers that each node has
-    for itself, no words."""
-    placement = {role: name for role, name in settings.placement.items() if role != "images" or settings.image}
-    for name in dict.fromkeys(placement.values()):
+    """The tiers of the placement, or of a campaign's placements, their roles, what is free on them and of what, in
+    words; of tiers that each node has for itself, no words."""
+    uses = gathered(
+        (placed.get(role) or usual, role)
+        for role, usual in settings.placement.items()
+        if role != "images" or settings.image
+        for placed in settings.campaign.placements.values() or [{}]
+    )
+    for name, roles in uses.items():
         free = whole = ""
         if not (on_cluster and on_nodes(settings, name)) and not settings.tiers[name].node:
             with suppress(OSError, NeurotierError):
@@ -302,4 +307,4 @@ def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, s
                 facts = os.statvfs(tier.path)
                 free = size(tier.free_bytes())
                 whole = size(min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize))
-        yield name, ", ".join(role for role in placement if placement[role] == name), free, whole
+        yield name, ", ".join(dict.fromkeys(roles)), free, whole
