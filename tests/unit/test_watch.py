@@ -165,6 +165,13 @@ def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkey
     assert read_steps(places, "now") == []
 
 
+def test_a_closed_output_gets_no_trace(places: Places) -> None:
+    watching = [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"]
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *watching]
+    looked = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (looked.returncode, looked.stderr) == (0, "")
+
+
 def test_a_terminal_gets_one_screen(places: Places) -> None:
     """What a terminal shows is cut to its width, and each look takes the place of the one before."""
     fail(places, "sub-01", "\x1b[31mlong " * 100)

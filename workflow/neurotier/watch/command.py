@@ -89,7 +89,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
 
 def show(seen: Look, results: str, above: int) -> int:
     """Show a look, on a terminal in place of the last one, which has ``above`` lines; how many lines this one has."""
-    if not sys.stdout.isatty():
+    if not os.isatty(1):
         print("; ".join(printable(text) for *_, text in rows(seen, results) if text), flush=True)
         return 0
     columns, height = shutil.get_terminal_size()
