@@ -48,6 +48,7 @@ def test_verdict_then_a_figure_then_lists_and_what_is_left_out_and_oversubscribe
         "Oversubscribed: 1 run of 11.",
         "oversubscribed too few participants",  # among the conditions
         *(f"{word} {MEANINGS[word]}" for word in ("valid", "sure", "oversubscribed")),
+        "where that is known, no more of its CPU time than validity.others_cpu_share.",  # a key of the user's
     ):
         assert said in reader.text, said
     fine = page(published(6, 1), tmp_path).text
