@@ -88,6 +88,15 @@ def test_a_campaign_shows_the_tiers_of_its_placements(tmp_path: Path) -> None:
     assert roles == {"disk": "dataset, results", "one": "work", "other": "work"}
 
 
+def test_nobody_waits_in_a_run_that_is_not_for_all_participants(places: Places) -> None:
+    """Of advise, which analyses two, it said how long all would take, and of a probe that this is not known yet."""
+    end(places, "sub-01")
+    assert "1 of 4 done" in line(Look(places.results))
+    begin(places, without_participants=True)
+    said = [name for name, *_ in rows(Look(places.results), "results")]
+    assert not {"participants", "left"} & {*said}
+
+
 def test_a_run_that_clears_up_first_is_starting(places: Places) -> None:
     write_text(places.latest_run, "next\n")
     seen = Look(places.results)

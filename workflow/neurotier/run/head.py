@@ -341,6 +341,7 @@ class Head:
             **slots(workflow, plan.threads),
             "keep_going": command.keep_going,
             "forced": command.forced,
+            "without_participants": not command.targets - WITHOUT_PARTICIPANTS,
             "made_with": made_with(plan),
             "analysis_key": plan.analysis,
         }

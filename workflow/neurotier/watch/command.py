@@ -171,7 +171,8 @@ class Look:
     alive
         Whether it goes on; ``None`` if it has not ended, and its host cannot be asked from here.
     everyone
-        How many participants there are; 0 while the dataset is not indexed, and of a campaign.
+        How many participants there are; 0 while the dataset is not indexed, and where the run is not for all of them
+        (campaign, advise, probe...).
     done, running, failed, waiting
         Of these: how many are done; those that are being analysed, and since when, s since 1970, as far as their work
         folders are seen from here; those that failed, with the reason, latest last; and how many are none of that.
@@ -197,9 +198,9 @@ class Look:
         places = Places.from_settings(settings)
         self.run = latest_run(places)
         self.facts = run_facts(places, self.run)
-        self.alive, began_s = lives(self.run, self.facts), float(self.facts.get("started_s", 0.0))
+        self.alive, began_s = lives(self.run, self.facts), self.facts.get("started_s", 0.0)
         goes_on, on_cluster = self.alive is not False, bool(self.facts.get("elsewhere"))
-        everyone = set() if settings.is_campaign else names_in(places)
+        everyone = set() if self.facts.get("without_participants") else names_in(places)
         done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
         self.everyone, self.done = len(everyone), len(done)
         self.failed = failures_of(places, self.run, everyone - done.keys())
@@ -254,12 +255,11 @@ def left_s(places: Places, ended: Mapping[str, float], running: int, left: int) 
     running, left
         How many run, and how many run or wait.
     """
-    if not ended or not left:
-        return None
-    with suppress(*UNREADABLE):
-        first = read_whatever(places.record(min(ended, key=ended.__getitem__)))
-        so_far_s = time.time() - min(float(phase["start_s"]) for phase in first["phases"])
-        return max(0.0, so_far_s) * (left - running / 2) / (len(ended) + running / 2)
+    if ended and left:
+        with suppress(*UNREADABLE):
+            first = read_whatever(places.record(min(ended, key=ended.__getitem__)))
+            so_far_s = time.time() - min(float(phase["start_s"]) for phase in first["phases"])
+            return max(0.0, so_far_s) * (left - running / 2) / (len(ended) + running / 2)
     return None
 
 
@@ -304,7 +304,6 @@ def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, s
         if not (on_cluster and on_nodes(settings, name)) and not settings.tiers[name].node:
             with suppress(OSError, NeurotierError):
                 tier = tier_named(settings, name)
-                facts = os.statvfs(tier.path)
                 free = size(tier.free_bytes())
-                whole = size(min(facts.f_blocks * facts.f_frsize, tier.capacity_bytes or sys.maxsize))
+                whole = size(min(shutil.disk_usage(tier.path).total, tier.capacity_bytes or sys.maxsize))
         yield name, ", ".join(dict.fromkeys(roles)), free, whole
