@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,6 +113,15 @@ def test_surroundings_are_the_callers(tmp_path: Path) -> None:
     assert seen[0] == seen[1]
     assert seen[0][0].startswith(b"\0words\n")
     assert b"from the third file" in seen[0][0]
+
+
+def test_looking_for_a_command_reads_nothing(tmp_path: Path) -> None:
+    """The child of the meter that becomes the command imports no module before: its reading would be the command's."""
+    read = []
+    for name in ("true", shutil.which("true") or ""):
+        (folder := tmp_path / name.strip("/")).mkdir(parents=True)
+        read.append(recorded(folder, name)["logical_read_bytes"])
+    assert read[0] == read[1]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import warnings  # noqa: F401  # os.execvp imports it: since Python 3.12 in the child, whose reading would be the command's
 from contextlib import suppress
 
 from neurotier.meter.exits import ExitRecords, delays_accounted, run_queue_accounted
