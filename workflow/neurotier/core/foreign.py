@@ -313,25 +313,25 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[
     InputError
         If the file is a link that leads anywhere else or in a circle, or if this user does not get there.
     """
-    circle = InputError("is a link that leads in a circle", path)
     try:
         real = Path(os.path.realpath(dataset / path))
-        is_circle = real.is_symlink()  # realpath stops at a circle
+        with suppress(FileNotFoundError, NotADirectoryError):
+            real.lstat()  # from Python 3.14 on, is_symlink() is False in a folder that is closed to us
+        if real.is_symlink():  # realpath stops at a circle
+            raise RecursionError
     except PermissionError as error:
-        refused = "sshfs follows links upwards, as git-annex makes them, if it is mounted with no_contain_symlinks"
-        fix = refused if error.errno == errno.EPERM else "have its folder opened to you, or leave the participant out"
+        fix = "have its folder opened to you, or leave the participant out"
+        if error.errno == errno.EPERM:
+            fix = "sshfs follows links upwards, as git-annex makes them, if it is mounted with no_contain_symlinks"
         raise InputError(f"cannot be read: {error.strerror}", path, fix) from None
     except RecursionError:
-        raise circle from None
-    if is_circle:
-        raise circle
+        raise InputError("is a link that leads in a circle", path) from None
     for root in (str(dataset), *map(os.path.expanduser, links_to)):
         trusted = Path(os.path.realpath(root))
-        if not real.is_relative_to(trusted):
-            continue
-        below = real.relative_to(trusted)
-        if ".git" not in below.parts or "annex/objects/" in below.as_posix().split(".git/", 1)[-1]:
-            return trusted, below
+        if real.is_relative_to(trusted):
+            below = real.relative_to(trusted)
+            if ".git" not in below.parts or "annex/objects/" in str(below).partition(".git/")[2]:
+                return trusted, below
     raise InputError(
         f"is a link that leads out of the dataset, to {str(real)!r}",
         path,
