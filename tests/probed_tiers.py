@@ -52,4 +52,4 @@ def job_of(size_bytes: int, compute: dict[str, float], **changes: Any) -> Observ
 def inputs_of(observed: Sequence[ObservedJob], **changes: Any) -> Inputs:
     """On two cores, with memory for all, who have a job each; of what else is not said there is nothing."""
     known = replace(Inputs(list(observed), [], Fetching(), {}, Processors(2, 2), PageCache(1e12)), **changes)
-    return known if known.jobs else replace(known, jobs=[[[number]] for number in range(len(known.participants))])
+    return known if known.jobs else replace(known, jobs=[[number] for number in range(len(known.participants))])

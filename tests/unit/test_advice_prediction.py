@@ -22,6 +22,7 @@ from neurotier.meter.traffic import flow
 from neurotier.model.machine import Processors
 from neurotier.model.prediction import Prediction
 from neurotier.model.this_machine import FileCost, Probed, TierFigures
+from pool_jobs import image
 from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
 from told import told
@@ -62,6 +63,10 @@ def inputs(count: int = 4, **changes: Any) -> Inputs:
     return replace(ready, **changes)
 
 
+FIVE = [image("1", 5)]
+"""A participant's image, of 5 bytes."""
+
+
 def record_of(name: str, *phases: dict[str, Any], **about: Any) -> dict[str, Any]:
     """The record of a participant, by its phases."""
     return {"participant": name, "run": "r", "slot_wait_s": 0.0, "tool": "t", "phases": list(phases)} | about
@@ -79,15 +84,17 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     made = flow("disk", "growth", written=(9, 3), files={"made_files": 12})
     rows = phase_of("stage_in", 1.0, 2.0, *copied, flow("disk", "device", (99, None), (99, None)))
     record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made))
-    found = observe(record, 5, 1)
+    found = observe(record, FIVE, 1)
     names = "cpu_s wait_s read_bytes read_files written_bytes written_files made_files"
     assert {phase: told(values, names) for phase, values in found.phases.items()} == {
         "stage_in": "0.5 0 5 2 7 1 0",
         "compute": "0.5 0.25 5 0 9 3 12",
         BETWEEN: "0.5 0 0 0 0 0 0",
     }
-    assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": 5}, 2) == [observe(record, 5, 2)]
+    assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": FIVE}, 2) == [observe(record, FIVE, 2)]
     assert read_rehearsed({"shared": None}, {}, 1) == []
+    counted = [observe(one, FIVE * 2, 1) for one in (record, record | {"calls": [{}]})]
+    assert [told(one, "size_bytes images") for one in counted] == ["10 2", "10 1"], "an app takes both at once"
 
 
 def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_is_nothing() -> None:
@@ -122,7 +129,7 @@ def test_time_of_hardware_threads_that_shared_a_core_is_that_of_a_core(tmp_path:
 def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
     """Four on four cores by two jobs: in a copy each takes 3 s instead of 10."""
     tried = [job(50, 3.0), job(150, 3.0)]
-    known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[[0], [1]], [[2], [3]]])
+    known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[0, 1], [2, 3]])
     copying_s = 0.5
     assert predict(known, IN_MEMORY, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
     untried = predict(replace(known, rehearsed=()), IN_MEMORY, 4).usual
@@ -145,6 +152,16 @@ def test_prediction_and_its_interval() -> None:
         for cpu_s in ((5.0, 20.0, 6.0, 9.0), [10.0] * 4)
     )  # records that scatter, and such that do not
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
+
+
+def test_a_participant_with_eight_images_takes_two_cores_as_long_as_seven_with_one(tmp_path: Path) -> None:
+    """10 s an image, whatever its size, in one job: the others are analysed beside the first, and not behind it."""
+    people = [Participant(int(800 * MB), images=8), *[Participant(int(100 * MB))] * 7]
+    known = inputs(8, observed=[job(100, 10.0)] * 2, participants=people, jobs=[list(range(8))])
+    found = predict(known, IN_MEMORY, 2)
+    copying_s = 8 * 0.5
+    assert found.usual.makespan_s == pytest.approx(80 + copying_s, rel=0.03)
+    assert found.usual.phase_sums_s["compute"] == pytest.approx(150, rel=0.03)
 
 
 def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_size_count_nothing(tmp_path: Path) -> None:
@@ -171,13 +188,13 @@ def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> No
     """Of 6 s, 1 s was waiting for a slot and 4 s were phases, which waited 0.5 s for a core in 1 s of CPU time."""
     phases = [phase_of(name, start, start + 2.0) | {"run_queue_s": 0.25} for name, start in (("a", 0.0), ("b", 4.0))]
     got = {"cpu_s": 0.5, "wall_s": 2.0, "run_queue_s": 0.25, "fetched_files": 3}
-    found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), 5, 1)
+    found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), FIVE, 1)
     assert told(found, "start_s end_s queue_s max_rss_bytes work_tier") == "0 6 0.5 9 disk"
     assert found.got == got
     assert found.phases[BETWEEN]["cpu_s"] == pytest.approx(1.0 / 1.5)
-    waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), 5, 1)
+    waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), FIVE, 1)
     assert (waiting.phases[BETWEEN]["cpu_s"], waiting.got, waiting.work_tier) == (0, None, "")
-    unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), 5, 1)
+    unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), FIVE, 1)
     assert told(unknown, "queue_s queueing") == "- 1"
     assert replace(found, phases={}).queueing == 1
 
@@ -247,8 +264,8 @@ def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
     few = inputs(observed=[job(50, 1.5), job(150, 2.5)])
     first, second, *_ = everyone = list(situation.participants)
     assert calibrated(situation, few, [first, second]) == (
-        f"CPU time and bytes by {first} (8.58 MiB), {second} (25.75 MiB): compute takes 1.00 s and 0.010 s per MB,"
-        " which so few records hardly separate (the interval tries each of them alone)"
+        f"CPU time and bytes by {first} (8.58 MiB), {second} (25.75 MiB): compute takes 1.00 s an image and 0.010 s"
+        " per MB, which so few records hardly separate (the interval tries each of them alone)"
     )
     assert "and 2 more:" in calibrated(situation, few, everyone)
     assert " more" not in calibrated(situation, few, everyone[:3])

@@ -112,16 +112,13 @@ def test_what_fetching_took_is_that_of_its_bytes_and_half_of_its_cpu_time(
 
 
 def test_participants_share_jobs_largest_first_as_many_as_compute_and_copy(tmp_path: Path) -> None:
-    """Five of 1, 3, 2, 2 and 1 images: in one job here, three sequences with a slot more than two compute."""
+    """Five of 1, 3, 2, 2 and 1 images: in one job here."""
     alone = situation(tmp_path)
-    assert alone.jobs(2) == [[[1, 3, 4], [2, 0]]]
-    assert (alone.beside, alone.present(2), alone.present(9)) == (0, 2, 5)
+    assert (alone.jobs, alone.beside) == ([[1, 2, 3, 0, 4]], 0)
     beside = situation(tmp_path, shares={"staging_beside": 1})
-    assert beside.jobs(2) == [[[1, 0], [2, 4], [3]]]
-    assert beside.present(2) == 3
+    assert (beside.jobs, beside.beside) == (alone.jobs, 1)
     spread = situation(tmp_path, checks=[Path("checked.tsv")], shares={"participants": 3})
-    assert spread.jobs(1) == [[[1, 3, 4]], [[2, 0]]]
-    assert spread.jobs(9) == [[[1], [3], [4]], [[2], [0]]]
+    assert spread.jobs == [[1, 3, 4], [2, 0]]
     campaign = situation(tmp_path, shares={"staging_beside": 1}, **CAMPAIGN)
     everyone = list(campaign.participants)
     for found in (alone, campaign):
@@ -181,9 +178,12 @@ def test_the_model_is_given_what_was_found(tmp_path: Path, monkeypatch: pytest.M
     given = found.inputs([], rehearsed)
     assert given.processors.others == pytest.approx(0.125 * CORES * 2)
     assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.125)
-    assert [(one.size_bytes, one.to_fetch_bytes) for one in given.participants] == [
-        (count * 9_000_000, count * 9_000_000) for count in (1, 3, 2, 2, 1)
+    assert [(one.size_bytes, one.to_fetch_bytes, one.images) for one in given.participants] == [
+        (count * 9_000_000, count * 9_000_000, count) for count in (1, 3, 2, 2, 1)
     ]
+    assert (given.jobs, given.beside) == (found.jobs, 0)
+    app = situation(tmp_path, *jobs, kind="folder", app={"image": "app.sif"}, in_containers=True)
+    assert {one.images for one in app.inputs([], rehearsed).participants} == {1}, "an app takes all at once"
     assert [job.phases for job in given.observed] == [job.phases for job in jobs]
     with monkeypatch.context() as quota:  # of one core: the others have what it leaves
         quota.setattr(advice_situation, "usable_cores", lambda: 1.0)
@@ -294,14 +294,13 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     found, given = situation(tmp_path), inputs_of([job(max_rss_bytes=1 << 20)])
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
-        bounded, at_once = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
-        assert (at_once, bounded.jobs) == (expected, found.jobs(expected))
+        _, at_once = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
+        assert at_once == expected
     few, at_once = at_parallelism(found, given, HERE, 4, {})
-    assert (at_once, few.jobs) == (4, found.jobs(4))
+    assert at_once == 4
     assert at_parallelism(found, given, HERE, 96, {})[1] == 5
     beside = situation(tmp_path, shares={"staging_beside": 1})
-    bounded, _ = at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})
-    assert bounded.jobs == beside.jobs(2)
+    assert at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})[1] == 2
     much = at_parallelism(found, inputs_of([*given.observed, job(max_rss_bytes=1 << 50)]), HERE, 1, {})[0]
     memory = HERE | {"work": "memory"}
     tiers = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
@@ -326,16 +325,21 @@ def test_too_few_participants_are_not_taken_for_too_little_memory(tmp_path: Path
     assert [told(row, "work_tier in_use parallelism") for row in rows] == ["disk True 1", "disk True 8"], "as probed"
 
 
+QUIET: Any = {"shared": {"records": [], "others_cpu_share": 0.0}}
+"""A rehearsal that nobody disturbed."""
+
+
 def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:
+    """900 bytes are left of each of nine images, even if two of the same size do not tell that size matters."""
     left = job(size_bytes=9_000_000)
     left.phases["stage_out"] = spent(written_bytes=900.0)
     for kind, whole in (("demo", 81_000_000), ("folder", 0)):  # a plain folder is read in place
-        found = situation(tmp_path, kind=kind)
-        rows = [room_of(found, inputs_of([left, left]), HERE, count) for count in (1, 2, 9)]
+        found = situation(tmp_path, left, left, kind=kind)
+        rows = [room_of(found, found.inputs([], QUIET), HERE, count) for count in (1, 2, 9)]
         assert {row["dataset_needed_bytes"] for row in rows} == {whole}
         one, two, everyone = (row["work_needed_bytes"] for row in rows)
         assert 0 < one < two < everyone
-        assert {row["results_needed_bytes"] for row in rows} == {5 * 900}
+        assert {row["results_needed_bytes"] for row in rows} == {9 * 900}
 
 
 def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_with_the_results(
@@ -345,17 +349,17 @@ def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_
     left = job(size_bytes=9_000_000)
     left.phases["stage_out"] = spent(written_bytes=9e12)
     app: dict[str, Any] = {"app": {"image": "app.sif"}, "in_containers": True}
-    found = situation(tmp_path, **app)
+    found = situation(tmp_path, left, **app)
     done(found, "sub-01", "sub-02")
-    row = room_of(found, inputs_of([left]), HERE, 1)
+    row = room_of(found, found.inputs([], QUIET), HERE, 1)
     assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (5 * 9e12, (3 + 5) * 9e12)
-    in_campaign = situation(tmp_path / "campaign", **app, **CAMPAIGN)
-    row = room_of(in_campaign, inputs_of([left]), HERE, 1)
+    in_campaign = situation(tmp_path / "campaign", left, **app, **CAMPAIGN)
+    row = room_of(in_campaign, in_campaign.inputs([], QUIET), HERE, 1)
     assert row["work_needed_bytes"] < row["results_needed_bytes"] == 5 * 9e12, "its runs have no group level"
-    of_two = situation(tmp_path / "sites", **app)
+    of_two = situation(tmp_path / "sites", left, **app)
     images = zip(("a/1", "a/2", "b/1", "b/2", "b/3"), of_two.participants.values(), strict=True)
     vars(of_two)["participants"] = dict(images)
-    row = room_of(of_two, inputs_of([left]), HERE, 1)
+    row = room_of(of_two, of_two.inputs([], QUIET), HERE, 1)
     assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (3 * 9e12, (5 + 5) * 9e12), "a site at a time"
 
 
@@ -363,10 +367,10 @@ def test_tiers_on_one_file_system_have_its_room_but_once(tmp_path: Path) -> None
     """The app's work takes two fifths of what is free, and its results four: each fits, and both do not."""
     (tmp_path / "beside").mkdir()
     tiers = {"beside": {"path": str(tmp_path / "beside"), "kind": "block"}}
-    found = situation(tmp_path, tiers=tiers, app={"image": "app.sif"}, in_containers=True)
     left = job(size_bytes=9_000_000)
     left.phases["stage_out"] = spent(written_bytes=0.4 * shutil.disk_usage(tmp_path).free / 5)
-    row = room_of(found, inputs_of([left]), HERE | {"results": "beside"}, 1)
+    found = situation(tmp_path, left, tiers=tiers, app={"image": "app.sif"}, in_containers=True)
+    row = room_of(found, found.inputs([], QUIET), HERE | {"results": "beside"}, 1)
     assert max(row["work_needed_bytes"], row["results_needed_bytes"]) < row["results_free_bytes"]
     assert not row["fits"]
     assert "(dataset and work and results) on disk and beside, has" in row["reason"]

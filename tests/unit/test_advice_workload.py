@@ -15,8 +15,11 @@ from neurotier.advice.calibration import (
     Costs,
     ObservedJob,
     Scaling,
+    Way,
+    amounts_of,
     constant,
     costs_of,
+    fit,
     proportional,
     scatter,
     ways_of,
@@ -36,7 +39,7 @@ from neurotier.advice.small_files import drawn_files
 from neurotier.core.settings import ROLES
 from neurotier.model.machine import Machine, PageCache, Processors, Step, Workload
 from neurotier.model.this_machine import FileCost, Probed, TierFigures, machine_of, machines_of
-from probed_tiers import inputs_of, job_of, tier_figures
+from probed_tiers import inputs_of, job_of, spent, tier_figures
 
 NOTHING = dict.fromkeys(QUANTITIES, Scaling(0.0, 0.0))
 
@@ -56,7 +59,7 @@ def test_extremes_of_scaling() -> None:
     assert proportional([10, 30], [4.0, 8.0]).of(1000) == pytest.approx(300)
     assert proportional([0, 0], [4.0, 8.0]).of(1000) == 6, "of images without a size"
     first, second = job(10, 4.0, read_bytes=10.0), job(30, 8.0, read_bytes=50.0)
-    for way, cpu_s in (("fit", 22), ("constant", 6), ("proportional", 30)):
+    for way, cpu_s in ((fit, 22), (constant, 6), (proportional, 30)):
         ((phase, found),) = costs_of([first, second], way).items()  # the phases that there were
         # bytes are always fitted
         assert (phase, found["cpu_s"].of(100), found["read_bytes"].of(100)) == (
@@ -65,9 +68,22 @@ def test_extremes_of_scaling() -> None:
         )
     staged = replace(second, phases=second.phases | {"stage_in": second.phases["compute"]})
     # one had no such phase: of 0 s for 10 bytes and 8 s for 30 the best line from 0 on has 8 * 30 / (100 + 900) s/byte
-    assert costs_of([first, staged], "constant")["stage_in"]["cpu_s"].of(100) == pytest.approx(24)
+    assert costs_of([first, staged], constant)["stage_in"]["cpu_s"].of(100) == pytest.approx(24)
     # three ways are possible with fewer than four sizes
     assert [len(ways_of([job(size, 1.0) for size in (1, 2, 3, last)])) for last in (4, 3)] == [1, 3]
+
+
+@pytest.mark.parametrize("way", [fit, constant, proportional])
+def test_a_tool_takes_each_image_in_turn_and_starts_once(way: Way) -> None:
+    """One image of 100 bytes took 2 s, and two of 50 bytes each took 4 s; the start took 1 s for either."""
+    one, two = (replace(job(100, 2.0 * images), images=images) for images in (1, 2))
+    known = costs_of([replace(each, phases=each.phases | {"start_up": spent(cpu_s=1.0)}) for each in (one, two)], way)
+    for size, images, each_s in ((100, 1, 2.0), (600, 8, 2.0)):
+        took = amounts_of(known, size, images)
+        assert took["start_up"]["cpu_s"] == pytest.approx(1), images
+        if way is not proportional:
+            assert took["compute"]["cpu_s"] == pytest.approx(each_s * images), images
+    assert scatter([one, two], known) == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +197,7 @@ def amounts(made: Sequence[Step], *kinds: str) -> list[float]:
     return [step.amount for step in made if step.kind in kinds and step.amount]
 
 
-ALONE = [[[0]], [[1]], [[2]]]
+ALONE = [[0], [1], [2]]
 """Three with a job each."""
 
 
@@ -195,17 +211,17 @@ def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() ->
     assert amounts(alone.tasks[1], "compute") == [0.5 + 0.5, 1.0]
 
     def shared(first: int) -> Workload:
-        return workload_of(people, known, STORAGE, Fetching(), first, [[[0], [1]], [[2], [3]]], known)
+        return workload_of(people, known, STORAGE, Fetching(), first, [[0, 1], [2, 3]], known, beside=1)
 
     first, second = shared(1).jobs or ()
     # as long as the largest takes to start; and programs
     assert [[step.amount for step in one.launch] for one in (first, second)] == [[1.5, 7], [1.5, 0]]
-    assert (first.slots, first.counts_for) == ({"stage_in": 1, "compute": 1, "stage_out": 1}, 1)
+    assert (first.slots, first.at_once) == ({"stage_in": 1, "compute": 1, "stage_out": 1}, 2)
     assert list(second.tasks) == [2, 3]
     assert amounts(shared(1).tasks[0], "compute") == [1.0]
-    (untold,) = workload_of(people[:2], costs("compute"), STORAGE, Fetching(), 1, [[[0], [1]]], known).jobs or ()
+    (untold,) = workload_of(people[:2], costs("compute"), STORAGE, Fetching(), 1, [[0, 1]], known).jobs or ()
     assert untold.launch[0].amount == 0, "of whom no record tells how long the start took"
-    assert [(one.slots, one.counts_for) for one in shared(2).jobs or ()] == [({}, 0)] * 2
+    assert [(one.slots, one.at_once) for one in shared(2).jobs or ()] == [({}, 2)] * 2
 
 
 def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
@@ -220,17 +236,17 @@ def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
 @pytest.mark.parametrize(
     ("fetching", "arrivals", "fetches", "at_once"),
     [
-        (Fetching(1.0, 2.0, 0.5, at_once=2), [[2], [1]], [[1, 102], [1, 52]], 2),
-        (Fetching(), [[], []], [], 0),
+        (Fetching(1.0, 2.0, 0.5, at_once=2), [[], [1], [2]], [[1, 102], [1, 52]], 2),
+        (Fetching(), [[], [], []], [], 0),
     ],
 )
 def test_who_waits_for_images_waits_for_its_own_and_they_are_fetched_in_the_order_of_their_analysis(
     fetching: Fetching, arrivals: list[list[int]], fetches: list[list[float]], at_once: int
 ) -> None:
-    """Two sequences of a job: the first participant has its images, then comes the other sequence's."""
+    """Three in a job: the first has its images, then comes the last."""
     people = [Participant(10, to_fetch_bytes=size) for size in (0, 100, 200)]
     known = costs("compute", cpu_s=(1, 0))
-    found = workload_of(people, known, STORAGE, fetching, 1, [[[0, 1], [2]]], known)
+    found = workload_of(people, known, STORAGE, fetching, 1, [[0, 2, 1]], known)
     assert [amounts(task, "arrival") for task in found.tasks] == arrivals
     assert [[step.amount for step in fetch] for fetch in found.fetches] == fetches
     assert found.fetches_at_once == at_once

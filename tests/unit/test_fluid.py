@@ -50,7 +50,7 @@ def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() 
     take, give = (replace(compute, kind=kind, amount=0.0) for kind in ("take", "give"))
     in_turns = Workload([(read, compute) * 4], jobs=[Job([0])])
     assert simulate(in_turns, machine(LINK), parallelism=1).makespan_s == pytest.approx(16)
-    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1}, counts_for=1)])
+    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1})])
     found = simulate(beside, machine(LINK), parallelism=1)
     assert found.makespan_s == pytest.approx(2 + 4 * 3), "the first two share the tier"
     assert found.phase_sums_s == pytest.approx({"read": 2 + 2 + 1 + 1, "compute": 12})
@@ -85,6 +85,18 @@ def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
     assert found.limit == "tier write"
     deleted = Workload([(Step("write", "write", GB, "tier", cached=True),)] * 100)  # before it is written back
     assert simulate(deleted, machine(DISK, cache), parallelism=4).makespan_s == pytest.approx(100 / 10)
+
+
+def test_the_next_task_of_a_job_begins_when_any_of_those_before_it_is_over() -> None:
+    """One of 8 s, and seven of 1 s, two at once: all others are done beside the first."""
+    tasks = [(Step("compute", "compute", seconds),) for seconds in (8.0, *[1.0] * 7)]
+    one_job = Workload(tasks, jobs=[Job(range(8), at_once=2)])
+    assert simulate(one_job, machine(LINK), parallelism=2).makespan_s == pytest.approx(8)
+    alone = Workload([*tasks, tasks[-1]], jobs=[Job(range(8), at_once=2), Job([8])])
+    assert simulate(alone, machine(LINK), parallelism=3).makespan_s == pytest.approx(8)
+    assert simulate(alone, machine(LINK), parallelism=2).makespan_s == pytest.approx(9), "it has room when all are over"
+    nothing = [(Step("compute", "compute", 0.0),)] * 3
+    assert simulate(Workload(nothing, jobs=[Job(range(3), at_once=2)]), machine(LINK), parallelism=2).makespan_s == 0
 
 
 def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:

@@ -61,7 +61,9 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
         where += ", of runs that others disturbed"
     costs = costs_of(inputs.observed)
     cpu = costs["compute"]["cpu_s"]
-    text = f"CPU time and bytes by {where}: compute takes {seconds(cpu.base)} and {seconds(cpu.per_byte * 1e6)} per MB"
+    each = "" if situation.settings.is_app else " an image"
+    text = f"CPU time and bytes by {where}: compute takes {seconds(cpu.base)}{each}"
+    text += f" and {seconds(cpu.per_byte * 1e6)} per MB"
     if len(inputs.observed) < FEW:
         return f"{text}, which so few records hardly separate (the interval tries each of them alone)"
     return f"{text}, to {percent(scatter(inputs.observed, costs))}"

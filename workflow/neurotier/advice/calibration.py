@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import finite
-from neurotier.dataset.bids import size_of
+from neurotier.dataset.bids import Image, size_of
 from neurotier.run.compared import reading
 from neurotier.run.disturbance import DISTURBED
 from neurotier.run.participants import selected_by
@@ -31,6 +31,9 @@ BETWEEN = "between"
 """What a job does between its phases, treated as a phase: it starts the process of each, looks at files, makes and
 removes its work folder. All that time counts as work of a processor."""
 
+BY_IMAGE = ("stage_in", "compute", "stage_out")
+"""Phases whose base is that of an image: a tool takes a participant's images one by one."""
+
 
 @dataclass(frozen=True)
 class ObservedJob:
@@ -40,8 +43,8 @@ class ObservedJob:
     ----------
     participant, run
         Participant and run.
-    size_bytes
-        Size of the participant's images according to the index.
+    size_bytes, images
+        Size of the participant's images according to the index, and how many there are; an app does all at once.
     phases
         Phase, and :data:`BETWEEN`, to its quantities: time on a processor, counted in jobs, and asleep, s; bytes and
         files read from the tier that the phase reads, and written to the tier that it writes; files that its work
@@ -72,16 +75,22 @@ class ObservedJob:
     work_tier: str = ""
     host: str = ""
     was_disturbed: bool = False
+    images: int = 1
 
     @property
     def cpu_s(self) -> float:
         """CPU time of all phases, s."""
-        return sum(phase["cpu_s"] for phase in self.phases.values())
+        return cpu_s_of(self.phases)
 
     @property
     def queueing(self) -> float:
         """How many times as long it took to compute as with a processor of its own."""
         return 1 + (self.queue_s or 0.0) / self.cpu_s if self.cpu_s else 1.0
+
+
+def cpu_s_of(phases: Mapping[str, Mapping[str, float]]) -> float:
+    """CPU time of all phases, s."""
+    return sum(phase["cpu_s"] for phase in phases.values())
 
 
 def choose(sizes: Mapping[str, int], count: int) -> list[str]:
@@ -123,8 +132,8 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
         )
     fix = "name the results folder of a run by this version"
     with nullcontext() if folder is None else reading(folder, fix):
-        sizes = {name: size_of(images) for name, images in selected_by(table).items()}
-        records = [read_json(where.record(name)) for name in sizes if where.record(name).exists()]
+        selected = selected_by(table)
+        records = [read_json(where.record(name)) for name in selected if where.record(name).exists()]
         facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
         asked = analysis(settings.to_json())
         # Own results are all of one tool (neurotier.run.preconditions), even those whose run has lost its facts.
@@ -141,7 +150,7 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
             )
         rows = {name: each.get("row") or {} for name, each in facts.items()}
         quiet = [record for record in same if DISTURBED not in rows.get(record["run"], {}).get("valid", "")]
-        jobs = (observe(record, sizes[record["participant"]], threads_of(settings)) for record in quiet or same)
+        jobs = (observe(record, selected[record["participant"]], threads_of(settings)) for record in quiet or same)
         return [replace(job, was_disturbed=not quiet) for job in jobs]
 
 
@@ -153,8 +162,8 @@ def analysis(settings: Record) -> Record:
     return {"name": tool["name"], "options": tool["options"], "image": tool["image"] and settings["in_containers"]}
 
 
-def observe(record: Record, size_bytes: int, threads: int) -> ObservedJob:
-    """A job of ``threads`` threads, from its record."""
+def observe(record: Record, images: Sequence[Image], threads: int) -> ObservedJob:
+    """A job of ``threads`` threads, from its record and the participant's images."""
     rows = record["phases"]
     start_s, end_s = min(row["start_s"] for row in rows), max(row["end_s"] for row in rows)
     between_s = max(0.0, end_s - start_s - record["slot_wait_s"] - sum(row["end_s"] - row["start_s"] for row in rows))
@@ -162,7 +171,8 @@ def observe(record: Record, size_bytes: int, threads: int) -> ObservedJob:
     job = ObservedJob(
         participant=record["participant"],
         run=record["run"],
-        size_bytes=size_bytes,
+        size_bytes=size_of(images),
+        images=1 if "calls" in record else len(images),
         phases={row["phase"]: quantities(row, threads) for row in rows},
         start_s=start_s,
         end_s=end_s,
@@ -206,14 +216,14 @@ Costs = dict[str, dict[str, "Scaling"]]
 
 @dataclass(frozen=True)
 class Scaling:
-    """A base and an amount per byte of a participant's images, neither of them negative."""
+    """A base, and an amount per byte of a participant's images, neither of them negative."""
 
     base: float
     per_byte: float
 
-    def of(self, size_bytes: float) -> float:
-        """The amount for a participant with images of this size."""
-        return self.base + self.per_byte * size_bytes
+    def of(self, size_bytes: float, times: int = 1) -> float:
+        """The amount for images of this size, with so many times the base."""
+        return times * self.base + self.per_byte * size_bytes
 
 
 def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
@@ -242,30 +252,43 @@ def proportional(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     return Scaling(0.0, sum(amounts) / sum(sizes)) if sum(sizes) else constant(sizes, amounts)
 
 
-def costs_of(observed: Sequence[ObservedJob], way: str = "fit") -> Costs:
+Way = Callable[[Sequence[float], Sequence[float]], Scaling]
+
+
+def costs_of(observed: Sequence[ObservedJob], way: Way = fit) -> Costs:
     """The scaling of every quantity of every phase.
 
     Parameters
     ----------
     way
-        ``fit``, or one of the extremes ``constant`` and ``proportional``, which then apply to CPU time and time asleep
-        of the compute phase; bytes are always fitted.
+        :func:`fit`, or one of the extremes :func:`constant` and :func:`proportional`, which then apply to CPU time and
+        time asleep of the compute phase; bytes are always fitted.
     """
-    ways = {"fit": fit, "constant": constant, "proportional": proportional}
-    sizes = [job.size_bytes for job in observed]
 
     def scaling(phase: str, quantity: str) -> Scaling:
-        amounts = [job.phases.get(phase, {}).get(quantity, 0.0) for job in observed]
-        chosen = ways[way] if quantity.endswith("_s") and phase == "compute" else fit
-        return chosen(sizes, amounts)
+        counts = [job.images if phase in BY_IMAGE else 1 for job in observed]
+        shares = [
+            (job.size_bytes / count, job.phases.get(phase, {}).get(quantity, 0.0) / count)
+            for job, count in zip(observed, counts, strict=True)
+        ]
+        chosen = way if quantity.endswith("_s") and phase == "compute" else fit
+        return chosen(*zip(*shares, strict=True))
 
     known = [phase for phase in (*PHASES, BETWEEN) if any(phase in job.phases for job in observed)]
     return {phase: {quantity: scaling(phase, quantity) for quantity in QUANTITIES} for phase in known}
 
 
-def ways_of(observed: Sequence[ObservedJob]) -> tuple[str, ...]:
+def amounts_of(costs: Costs, size_bytes: float, images: int) -> dict[str, dict[str, float]]:
+    """What a participant takes, by phase and quantity."""
+    return {
+        phase: {name: one.of(size_bytes, images if phase in BY_IMAGE else 1) for name, one in cost.items()}
+        for phase, cost in costs.items()
+    }
+
+
+def ways_of(observed: Sequence[ObservedJob]) -> tuple[Way, ...]:
     """Scalings that the records do not rule out."""
-    return ("fit",) if len({job.size_bytes for job in observed}) >= FEW else ("fit", "constant", "proportional")
+    return (fit,) if len({job.size_bytes for job in observed}) >= FEW else (fit, constant, proportional)
 
 
 def scatter(observed: Sequence[ObservedJob], costs: Costs) -> float:
@@ -275,16 +298,16 @@ def scatter(observed: Sequence[ObservedJob], costs: Costs) -> float:
     """
     if len(observed) < 2:
         return 0.0
-    totals = [job.cpu_s for job in observed]
-    sizes = [job.size_bytes for job in observed]
     if len(observed) >= FEW:
-        expected = [sum(phase["cpu_s"].of(size) for phase in costs.values()) for size in sizes]
-        return deviation(totals, expected, len(observed) - 2)
-    extremes = [constant(sizes, totals), proportional(sizes, totals)]
-    return min(deviation(totals, [one.of(size) for size in sizes], len(observed) - 1) for one in extremes)
+        return deviation(observed, costs, len(observed) - 2)
+    return min(deviation(observed, costs_of(observed, way), len(observed) - 1) for way in (constant, proportional))
 
 
-def deviation(measured: Sequence[float], expected: Sequence[float], freedom: int) -> float:
-    """Root mean square of the logarithm of the ratios, with ``freedom`` degrees of freedom."""
-    misses = [math.log(one / other) for one, other in zip(measured, expected, strict=True) if one > 0 and other > 0]
+def deviation(observed: Sequence[ObservedJob], costs: Costs, freedom: int) -> float:
+    """Root mean square of the logarithm of CPU time over what is expected, with ``freedom`` degrees of freedom."""
+    misses = [
+        math.log(job.cpu_s / expected)
+        for job in observed
+        if job.cpu_s > 0 and (expected := cpu_s_of(amounts_of(costs, job.size_bytes, job.images))) > 0
+    ]
     return math.sqrt(sum(miss**2 for miss in misses) / freedom)

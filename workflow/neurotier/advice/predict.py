@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from neurotier.advice.calibration import Costs, ObservedJob, costs_of, scatter, ways_of
+from neurotier.advice.calibration import Costs, ObservedJob, Way, amounts_of, costs_of, cpu_s_of, fit, scatter, ways_of
 from neurotier.advice.small_files import costs_here, drawn_files, without_files
 from neurotier.core.kinds import KINDS
 from neurotier.core.parallelism import COMPUTING_PHASES
@@ -48,12 +48,13 @@ makespan of ages would take hours to simulate."""
 
 @dataclass(frozen=True)
 class Participant:
-    """A participant to analyse: size of the images, how much of them must be fetched, and how many times as long as
-    usual for that size the analysis takes."""
+    """A participant to analyse: size of the images, how much of them must be fetched, how many times as long as usual
+    for that size the analysis takes, and how many images are analysed one by one."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
     slowness: float = 1.0
+    images: int = 1
 
 
 @dataclass(frozen=True)
@@ -123,56 +124,51 @@ class Fetching:
         return Step(LAUNCH, "compute", self.cpu_s), Step(LAUNCH, "wait", wait_s)
 
 
-JobParts = Sequence[Sequence[int]]
-"""A job as sequences of participants (as positions): sequences run at the same time, each one by one."""
-
-
 def workload_of(
     participants: Sequence[Participant],
     costs: Costs,
     storage: Storage,
     fetching: Fetching,
     first: int,
-    jobs: Sequence[JobParts],
+    jobs: Sequence[Sequence[int]],
     copied: Costs,
+    beside: int = 0,
 ) -> Workload:
-    """A task per sequence of participants, in order of start. What precedes the first jobs is not in the makespan.
+    """A task per participant, in order of start. What precedes the first jobs is not in the makespan.
 
     Parameters
     ----------
     costs
         Of a participant alone in a job.
     first
-        How many participants start at once, before any program is in the page cache; those of a job who are more copy
-        while so many compute.
+        How many participants start at once, before any program is in the page cache, and compute at once.
     jobs
-        Who shares a job.
+        Who shares a job, as positions in ``participants``, in order.
     copied
         Of a participant in a fork of a job's process, without Python's start.
+    beside
+        How many of a job copy while others compute.
     """
     largest_bytes, warm = max(one.size_bytes for one in participants), replace(storage, load_s={})
     launch_s = costs[START_UP]["cpu_s"].of(largest_bytes) if START_UP in costs else 0.0
     if copied == costs:
         copied = {phase: cost for phase, cost in costs.items() if phase != START_UP}
-    order = [position for parts in jobs for position in in_turn(parts)] if fetching.at_once else []
+    order = itertools.chain(*jobs) if fetching.at_once else ()
     fetched = [position for position in order if participants[position].to_fetch_bytes]
     arrivals = {position: [Step(LAUNCH, "arrival", number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
-    for parts in jobs:
-        own, alone = storage if len(tasks) < first else warm, sum(map(len, parts)) == 1
-        beside = len(parts) - first
-        slots = {"stage_in": beside, "compute": first, "stage_out": beside} if beside > 0 else {}
+    for members in jobs:
+        own, alone = storage if len(tasks) < first else warm, len(members) == 1
+        copying = max(0, min(beside, len(members) - first))
+        slots = {"stage_in": copying, "compute": first, "stage_out": copying} if copying else {}
         # participants of a job share a process, which loads what all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
         launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
-        made.append(Job(range(len(tasks), len(tasks) + len(parts)), launch, slots, first if slots else 0))
-        for part in parts:
-            of_part: list[Step] = []
-            for position in part:
-                each = steps(participants[position], *((costs, own) if alone else (copied, warm)))
-                of_part += [*arrivals.get(position, ()), *(in_slots(each) if slots else each)]
-            tasks.append(tuple(of_part))
+        made.append(Job(range(len(tasks), len(tasks) + len(members)), launch, slots, first + copying))
+        for position in members:
+            each = steps(participants[position], *((costs, own) if alone else (copied, warm)))
+            tasks.append((*arrivals.get(position, ()), *(in_slots(each) if slots else each)))
     fetches = [fetching.steps(participants[position]) for position in fetched]
     return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=fetching.at_once)
 
@@ -186,15 +182,6 @@ def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
     return made
 
 
-def in_turn(sequences: Sequence[Sequence[int]]) -> list[int]:
-    """The first of each sequence, the second of each, and so on: those of a job in the order of their analysis.
-
-    >>> in_turn([[0, 1], [2, 3], [4]])
-    [0, 2, 4, 1, 3]
-    """
-    return [one for turn in itertools.zip_longest(*sequences) for one in turn if one is not None]
-
-
 def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:
     """The steps of one job, phase by phase.
 
@@ -202,29 +189,30 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
     counts as computing. What a job shorter than ``expiry_s`` writes to its work folder is deleted before the kernel
     writes it back, so it stays in the page cache, if the tier has one and it is no more than may be dirty.
     """
-    lifetime_s = sum(cost["cpu_s"].of(participant.size_bytes) for cost in costs.values()) * participant.slowness
-    steps_of_job: list[Step] = []
-    size = participant.size_bytes
-    work = sum(cost["written_bytes"].of(size) for phase, cost in costs.items() if WRITES.get(phase) == "work")
+    images, steps_of_job = participant.images, list[Step]()
+    taken = amounts_of(costs, participant.size_bytes, images)
+    lifetime_s = cpu_s_of(taken) * participant.slowness
+    work = sum(took["written_bytes"] for phase, took in taken.items() if WRITES.get(phase) == "work")
     stays = lifetime_s < storage.expiry_s and work <= storage.dirty_bytes
-    for phase, cost in costs.items():
+    for phase, took in taken.items():
         staging = phase.startswith("stage_")
-        cpu_s = cost["cpu_s"].base if staging else cost["cpu_s"].of(size) * participant.slowness
-        read, written = cost["read_bytes"].of(size), cost["written_bytes"].of(size)
-        wait_s = cost["wait_s"].of(size) + storage.load_s.get(phase, 0.0)
+        cpu_s = costs[phase]["cpu_s"].of(0, images) if staging else took["cpu_s"] * participant.slowness
+        wait_s = took["wait_s"] + storage.load_s.get(phase, 0.0)
         if phase in READS:
-            steps_of_job += reads(phase, READS[phase], read, storage)
-            opened = (1 - storage.resident_of(phase, READS[phase])) * cost["read_files"].of(size)  # others are cached
+            steps_of_job += reads(phase, READS[phase], took["read_bytes"], storage)
+            opened = (1 - storage.resident_of(phase, READS[phase])) * took["read_files"]  # others are cached
             wait_s += opened * open_s(storage.figures[storage.tiers[READS[phase]]])
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
             if staging:
-                wait_s += cost["written_files"].of(size) * storage.figures[tier].make_s
-            elif files := cost["made_files"].of(size):
+                wait_s += took["written_files"] * storage.figures[tier].make_s
+            elif files := took["made_files"]:
                 each = storage.files[tier]
                 cpu_s += files * each.cpu_s
                 steps_of_job += [Step(phase, "files", files, tier)] if each.wait_s else []
-            steps_of_job.append(Step(phase, "write", written, tier, cached=stays and WRITES[phase] == "work"))
+            steps_of_job.append(
+                Step(phase, "write", took["written_bytes"], tier, cached=stays and WRITES[phase] == "work")
+            )
         steps_of_job += [Step(phase, "wait", wait_s), Step(phase, "compute", cpu_s)]
     return steps_of_job
 
@@ -254,8 +242,8 @@ class Inputs:
         Tier to its probe.
     processors, page_cache
         Of this node.
-    jobs
-        Who shares a job, as positions in ``participants``.
+    jobs, beside
+        Who shares a job, as positions in ``participants``, in order; and how many copy while others compute.
     rehearsed
         Participants of the job that was tried with several, if one was.
     load_s
@@ -272,7 +260,8 @@ class Inputs:
     probes: Mapping[str, Probed]
     processors: Processors
     page_cache: PageCache
-    jobs: Sequence[JobParts] = ()
+    jobs: Sequence[Sequence[int]] = ()
+    beside: int = 0
     rehearsed: Sequence[ObservedJob] = ()
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
@@ -287,7 +276,7 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Prediction:
 
 
 def workload(
-    inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: str = "fit"
+    inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: Way = fit
 ) -> Workload:
     """The workload of some participants, with costs that scale in one of the ways."""
     files, work = costs_here(inputs.observed, inputs.probes, parallelism), inputs.probes[storage.tiers["work"]].usual
@@ -295,7 +284,7 @@ def workload(
     storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
     tried = inputs.rehearsed or inputs.observed
     costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
-    return workload_of(participants, costs, storage, inputs.fetching, parallelism, inputs.jobs, copied)
+    return workload_of(participants, costs, storage, inputs.fetching, parallelism, inputs.jobs, copied, inputs.beside)
 
 
 def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:
@@ -320,12 +309,10 @@ def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, r
 
 def paper_s(inputs: Inputs, storage: Storage) -> float:
     """Makespan by the paper's Eq. (1), s: all bytes by one stream, tier after tier, from and to the device."""
-    total_s = 0.0
-    for phase, cost in costs_of(inputs.observed).items():
-        read, written = (
-            sum(cost[quantity].of(one.size_bytes) for one in inputs.participants)
-            for quantity in ("read_bytes", "written_bytes")
-        )
+    total_s, costs = 0.0, costs_of(inputs.observed)
+    taken = [amounts_of(costs, one.size_bytes, one.images) for one in inputs.participants]
+    for phase in costs:
+        read, written = (sum(took[phase][quantity] for took in taken) for quantity in ("read_bytes", "written_bytes"))
         if phase in READS:
             total_s += read / inputs.probes[storage.tiers[READS[phase]]].usual.single_read_bytes_per_s
         if phase in WRITES:

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -55,20 +55,20 @@ PHASES = ("start_up", "container_start", "compute")
 """Phases that load programs; what staging reads are images, which the model knows."""
 
 
-def read_rehearsed(found: Record, sizes_bytes: Mapping[str, int], threads: int) -> list[ObservedJob]:
+def read_rehearsed(found: Record, selected: Selected, threads: int) -> list[ObservedJob]:
     """The participants of the job tried by :func:`rehearse_shared`; none if there was no such job.
 
     Parameters
     ----------
     found
         The record of the rehearsal.
-    sizes_bytes
-        Participant to the size of the images.
+    selected
+        Participants with their images.
     threads
         Threads of each.
     """
     job = found.get("shared") or {"records": []}
-    return [observe(record, sizes_bytes[record["participant"]], threads) for record in job["records"]]
+    return [observe(record, selected[record["participant"]], threads) for record in job["records"]]
 
 
 def rehearse_shared(settings: Settings, known: Places, participants: Selected, log: Path) -> Record:

@@ -125,22 +125,17 @@ class Situation:
         known = min(at_once, sum(map(bool, fetched)) or at_once)
         return Fetching(cpu_s, took.base, took.per_byte, known, at_once - known)
 
-    def jobs(self, slots: int) -> list[list[list[int]]]:
-        """Who shares a job, as positions among those who remain, in order of start: sequences that run at once."""
+    @property
+    def jobs(self) -> list[list[int]]:
+        """Who shares a job, as positions among those who remain, in order of start: whoever is next, as one ends."""
         count = len(names_of_shares(len(self.remaining), self.settings, bool(self.checks)))
-        numbers = range(len(self.remaining))
-        order = sorted(numbers, key=lambda number: -self.sizes[self.remaining[number]])
-        members, present = [order[first::count] for first in range(count)], slots + self.beside
-        return [[of[first::present] for first in range(min(present, len(of)))] for of in members]
+        order = sorted(range(len(self.remaining)), key=lambda number: -self.sizes[self.remaining[number]])
+        return [order[first::count] for first in range(count)]
 
     @property
     def beside(self) -> int:
         """How many participants of a job copy while others compute; in the runs of a campaign none."""
         return 0 if self.settings.is_campaign else self.settings.shares.staging_beside
-
-    def present(self, at_once: int) -> int:
-        """How many participants are in the job at the same time when ``at_once`` compute, with those who copy."""
-        return min(at_once + self.beside, len(self.remaining))
 
     def rehearse(self, chosen: Sequence[str], log: Path) -> Record:
         """Analyse participants of the calibration once more, to learn what it does not show.
@@ -209,7 +204,7 @@ class Situation:
         """
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
-        tried = read_rehearsed(rehearsed, self.sizes, self.plan.threads)
+        tried = read_rehearsed(rehearsed, self.participants, self.plan.threads)
         share = self.others_share(rehearsed)
         # processes of others wait for the processors as ours did
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
@@ -218,11 +213,18 @@ class Situation:
         processors, runs = processors_here(self.plan.threads, others), gathered((job.run, job) for job in self.observed)
         return Inputs(
             observed=[job for each in runs.values() for job in as_alone(each, processors)],
-            participants=[Participant(self.sizes[name], to_fetch[name]) for name in self.remaining],
+            participants=[
+                Participant(
+                    self.sizes[name], to_fetch[name], images=1 if self.settings.is_app else len(self.participants[name])
+                )
+                for name in self.remaining
+            ],
             fetching=self.fetching,
             probes=probes,
             processors=processors,
             page_cache=page_cache_here(0.0),
+            jobs=self.jobs,
+            beside=self.beside,
             rehearsed=as_alone(tried, processors),
             load_s=rehearsed.get("load_s") if COLD in caches(self.settings) else None,
             load_unknown_because=rehearsed.get("why", ""),

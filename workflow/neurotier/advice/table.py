@@ -75,7 +75,7 @@ def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
     """All participants' files on the work tier, and what those of one participant cost there."""
     cost = costs_here(inputs.observed, inputs.probes, at_once)[placement["work"]]
     made = costs_of(inputs.observed)["compute"]["made_files"]
-    files = [made.of(one.size_bytes) for one in inputs.participants]
+    files = [made.of(one.size_bytes, one.images) for one in inputs.participants]
     return {"work_files": round(sum(files)), "files_s": statistics.fmean(files) * (cost.cpu_s + cost.wait_s)}
 
 
@@ -88,7 +88,7 @@ def at_parallelism(
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.elsewhere), situation.remaining)["mem_mb"]
     at_once = min(jobs, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", len(situation.remaining)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
-    return replace(inputs, page_cache=page_cache, jobs=situation.jobs(at_once)), at_once
+    return replace(inputs, page_cache=page_cache), at_once
 
 
 def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once: int) -> Row:
@@ -103,8 +103,8 @@ def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once:
     copies = [round(sum(of)) for of in sites.values() if settings.is_app and not settings.is_campaign]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),
-        "work": max(largest(work, situation.present(at_once)), *copies, 0),
-        "results": round(sum(left(sizes[name]) for name in situation.remaining)) + sum(copies),
+        "work": max(largest(work, at_once + situation.beside), *copies, 0),
+        "results": round(sum(left(one.size_bytes, one.images) for one in inputs.participants)) + sum(copies),
     }
     free = {name: free_on(tier_named(settings, name)) for name in placement.values()}
     return room_for(placement, needed, free)

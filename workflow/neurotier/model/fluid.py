@@ -282,27 +282,30 @@ class Simulation:
 
     def job(self, job: Job) -> Needs:
         """What a job needs before it begins its tasks; one that is larger than the machine runs alone."""
-        count = min(job.counts_for or len(job.tasks), self.parallelism)
+        first = job.tasks[: job.at_once or None]
+        count = min(len(first), self.parallelism)
         yield self.slots, count
         yield from job.launch
-        slots, left = {phase: Slots(free) for phase, free in job.slots.items()}, set(job.tasks)
+        slots = {phase: Slots(free) for phase, free in job.slots.items()}
+        left, waiting = set(job.tasks), iter(job.tasks)
 
-        def task(number: int) -> Needs:
-            for step in self.workload.tasks[number]:
-                if step.kind == "arrival":
-                    yield self.arrivals[int(step.amount) - 1], 1
-                elif step.kind == "take":
-                    yield slots[step.phase], 1
-                elif step.kind == "give":
-                    slots[step.phase].free += 1
-                    self.serve(slots[step.phase])
-                else:
-                    yield step
-            left.discard(number)
-            self.slots.free += 0 if left else count
+        def tasks() -> Needs:
+            for number in waiting:
+                for step in self.workload.tasks[number]:
+                    if step.kind == "arrival":
+                        yield self.arrivals[int(step.amount) - 1], 1
+                    elif step.kind == "take":
+                        yield slots[step.phase], 1
+                    elif step.kind == "give":
+                        slots[step.phase].free += 1
+                        self.serve(slots[step.phase])
+                    else:
+                        yield step
+                left.discard(number)
+                self.slots.free += 0 if left else count
 
-        for number in job.tasks:
-            self.begin(number, task(number))
+        for number in first:
+            self.begin(number, tasks())
 
     def begin(self, number: int, needs: Needs) -> None:
         """Begin a process."""

@@ -160,9 +160,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """Tasks that one process begins, all at the same time.
+    """Tasks that one process begins, in order.
 
-    It begins once there is room for all of its tasks, and gives that room back when the last of them is over.
+    It begins once there is room for all that it begins at the same time, and gives that room back when the last of its
+    tasks is over.
 
     Parameters
     ----------
@@ -172,14 +173,14 @@ class Job:
         What the process does before it begins them.
     slots
         Phase to how many of its tasks may be between its ``take`` and its ``give`` at the same time.
-    counts_for
-        How many tasks' room it takes; 0 for that of all its tasks.
+    at_once
+        How many of its tasks go on at the same time, the next when one is over; 0 for all.
     """
 
     tasks: Sequence[int]
     launch: Sequence[Step] = ()
     slots: Mapping[str, int] = field(default_factory=dict)
-    counts_for: int = 0
+    at_once: int = 0
 
 
 @dataclass(frozen=True)
