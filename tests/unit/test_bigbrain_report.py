@@ -135,6 +135,15 @@ def test_the_fastest_beats_every_other_condition_for_sure(tmp_path: Path, ssd_s:
     assert verdict.text.endswith("; whether it beats gnu-parallel on ssd, 2 at once is not sure") == (kind == "open")
 
 
+def test_what_starts_take_is_a_share_of_what_processes_do_and_not_of_their_time(tmp_path: Path) -> None:
+    """Starts of 4.5 s, work of 0.5 s and pauses of 5 s are half of the processes' time, and 90 % of what they do."""
+    busy = {"start_up_s": 4.5, "write_s": 0.5, "load_header_s": 0.0, "read_s": 0.0, "increment_s": 0.0}
+    (verdict,) = verdicts(collect(tmp_path, [run("gnu-parallel", "disk", 5.0, **busy)], []))
+    assert "With gnu-parallel on disk, 2 at once, 90 % of what processes did, pauses aside, was" in "".join(
+        verdict.more
+    )
+
+
 def test_verdict_names_engine_tier_and_parallelism_by_their_weight(tmp_path: Path) -> None:
     runs = [run("gnu-parallel", "disk", 4.0), run("gnu-parallel", "memory", 2.0), run("spark", "memory", 6.0)]
     runs += [run("gnu-parallel", "memory", 5.0, parallelism=1, peak_parallelism=1)]

@@ -225,7 +225,7 @@ Pairs = Mapping[tuple[IncrementCondition, IncrementCondition], Contrast]
 """How many times as long each condition takes as each other one, by its valid runs."""
 
 MUCH = 0.5
-"""Share of the processes' time that their start may take without being mentioned."""
+"""Share of what processes do, pauses aside, that their start may be without being mentioned."""
 
 
 def verdicts(data: Tables) -> list[Verdict]:
@@ -308,12 +308,12 @@ def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
 
 
 def starts_text(row: Row) -> str:
-    """Why tiers cannot differ much, if processes spend most of their time on their own start; else empty."""
+    """Why tiers cannot differ much, if the start of processes is most of what they do; else empty."""
     work_s = sum(row[name] or 0.0 for name in SUMS[1:])
     share = row["start_up_s"] / (row["start_up_s"] + work_s) if row["start_up_s"] else 0.0
     if share < MUCH:
         return ""
-    share_text = f"{percent(share)} of the processes' time was their own start"
+    share_text = f"{percent(share)} of what processes did, pauses aside, was their own start"
     return f"With {name_of(row)}, {share_text}: with larger blocks, tiers would differ more"
 
 
