@@ -199,8 +199,8 @@ class Look:
         self.run = latest_run(places)
         self.facts = run_facts(places, self.run)
         self.alive, began_s = lives(self.run, self.facts), self.facts.get("started_s", 0.0)
-        goes_on, on_cluster = self.alive is not False, bool(self.facts.get("elsewhere"))
-        everyone = set() if self.facts.get("without_participants") else names_in(places)
+        goes_on, on_cluster = self.alive is not False, self.facts.get("elsewhere")
+        everyone = set() if self.facts.get("without_participants", settings.is_campaign) else names_in(places)
         done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
         self.everyone, self.done = len(everyone), len(done)
         self.failed = failures_of(places, self.run, everyone - done.keys())
@@ -290,7 +290,7 @@ def lives(run: str, facts: Facts) -> bool | None:
     return runner(facts) is not None if facts.get("host") == socket.gethostname() else None
 
 
-def rooms_of(settings: Settings, on_cluster: bool) -> Iterator[tuple[str, str, str, str]]:
+def rooms_of(settings: Settings, on_cluster: object) -> Iterator[tuple[str, str, str, str]]:
     """The tiers of the placement, or of a campaign's placements, their roles, what is free on them and of what, in
     words; of tiers that each node has for itself, no words."""
     uses = gathered(
