@@ -12,6 +12,7 @@ happens.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
 import secrets
@@ -42,6 +43,9 @@ from slurm_hosts import (
 from support import PATIENCE_S, Project
 
 LINK = Path("/etc/slurm/slurm.conf")
+LOCK = Path("/var/tmp/neurotier-slurm.lock")
+"""Held by the one cluster that there can be on a machine at a time: ports and the link are the same for all."""
+
 COMMANDS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct")
 HOSTS = (*NODES, LOGIN)
 
@@ -156,7 +160,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End all jobs and daemons, nodes first, and remove control groups, link and folder."""
-        if is_ours():
+        if LINK.is_symlink() and LINK.readlink() == self.folder / "slurm.conf":
             LINK.unlink()  # first: whoever looks for a Slurm meanwhile would wait for a controller that does not answer
         for name, daemon in reversed(self.daemons.items()):
             if name in HOSTS:
@@ -256,7 +260,7 @@ def succeeds(*command: str) -> bool:
 
 @contextmanager
 def slurm() -> Iterator[Cluster]:
-    """A Slurm cluster that is gone afterwards.
+    """A Slurm cluster that is gone afterwards; that of another run of tests on this machine is waited for.
 
     Raises
     ------
@@ -270,16 +274,18 @@ def slurm() -> Iterator[Cluster]:
         raise NotHereError(f"{', '.join(lacking)} not installed (tests/set_up.sh does that)")
     if os.path.lexists(LINK) and not is_ours():
         raise NotHereError(f"this machine has a Slurm of its own: {LINK}")
-    cluster = Cluster(Path(tempfile.mkdtemp(prefix="neurotier-slurm-", dir="/var/tmp")))
-    try:
-        bring_up(cluster)
-        yield cluster
-    except TimeoutError as error:  # of a daemon: its last words are about to be removed
-        if str(error) in cluster.daemons:
-            error.add_note((cluster.folder / f"{error}.log").read_text(errors="replace")[-4000:])
-        raise
-    finally:
-        cluster.stop()
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        cluster = Cluster(Path(tempfile.mkdtemp(prefix="neurotier-slurm-", dir="/var/tmp")))
+        try:
+            bring_up(cluster)
+            yield cluster
+        except TimeoutError as error:  # of a daemon: its last words are about to be removed
+            if str(error) in cluster.daemons:
+                error.add_note((cluster.folder / f"{error}.log").read_text(errors="replace")[-4000:])
+            raise
+        finally:
+            cluster.stop()
 
 
 def bring_up(cluster: Cluster) -> None:
