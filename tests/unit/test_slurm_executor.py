@@ -340,6 +340,17 @@ def test_a_job_is_given_up_that_waits_since_its_node_could_not_begin_it(
     assert (tmp_path / "cancelled").exists() == is_given_up
 
 
+@pytest.mark.parametrize("reason", ["PartitionTimeLimit", "QOSMaxMemoryPerJob"])
+def test_what_to_do_about_a_first_attempt_that_asks_for_too_much_is_said(
+    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str
+) -> None:
+    """It would wait for ever, and the run with it."""
+    assert len(looked_at(share, tmp_path / "7.log", f"PENDING|x|{reason}||/", tmp_path)) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"neurotier: job 7 of rule analyze waits: {reason}, until that limit is raised; or stop, ")
+    assert not (tmp_path / "cancelled").exists()
+
+
 @pytest.mark.parametrize("is_given_up", [True, False])
 def test_a_job_is_given_up_that_waits_since_no_node_is_left_but_those_that_failed(
     share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], is_given_up: bool

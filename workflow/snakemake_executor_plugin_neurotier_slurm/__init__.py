@@ -63,6 +63,12 @@ FOR_GOOD = re.compile(
 TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per(Job|Limit)")
 """Why a job waits that asks for more time or memory than it may have."""
 
+LESS = (
+    ", until that limit is raised; or stop, and ask for less (shares.minutes_per_participant, runtime, "
+    "--resources mem_mb)"
+)
+"""What can be done about that."""
+
 NOT_BEGUN = re.compile("launch failed|JobHoldMaxRequeue")
 """Why a job is held that nodes could not begin, as with a failed prolog: it would wait until somebody releases it."""
 
@@ -298,13 +304,13 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             if job is not None and job.state not in slurm.OVER:
                 if job.state == "PENDING" and job.reason not in slurm.USUAL:
                     # The first attempt was let in: what is left to do must not keep the run from its end for ever.
-                    is_too_much = info.job.attempt > 1 and TOO_MUCH.search(job.reason)
-                    why = "this attempt asks for more than it may have" if is_too_much else ""
+                    is_too_much = TOO_MUCH.search(job.reason) is not None
+                    why = "this attempt asks for more than it may have" if is_too_much and info.job.attempt > 1 else ""
                     why = "its node could not begin it" if NOT_BEGUN.search(job.reason) else why
                     # Its next attempt may run on those that failed, too.
                     why = NO_NODE if self.has_avoided and job.reason == "BadConstraints" else why
                     ended = why and not slurm.answer("scancel", *self.clusters(), number)[1]
-                    given_up = f", and is given up: {why}" if ended else ""
+                    given_up = f", and is given up: {why}" if ended else LESS * is_too_much
                     if ended or job.reason not in self.said:  # of all that wait for the same, one is named
                         self.said.add(job.reason)
                         self.say(f"job {number} of rule {info.job.name} waits: {job.reason}{given_up}")
