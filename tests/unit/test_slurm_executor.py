@@ -149,6 +149,15 @@ def test_its_options_are_those_of_the_plugin_and_profiles_are_meant_from_where_t
     assert Path.cwd() == tmp_path
 
 
+def test_defaults_of_a_user_that_make_other_jobs_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One has sbatch wait for the end of each job, one makes each job an array; others choose a place for it."""
+    monkeypatch.setattr(slurm.Executor, "__init__", lambda *_: None)
+    for name, value in {"WAIT": "1", "ARRAY_INX": "1-2", "PARTITION": "long"}.items():
+        monkeypatch.setenv(f"SBATCH_{name}", value)
+    own.Executor(SimpleNamespace(executor_settings=slurm.ExecutorSettings()), None)
+    assert [name for name in os.environ if name.startswith("SBATCH_")] == ["SBATCH_PARTITION"]
+
+
 def job_of(results: str, log: str) -> Any:
     """A job of a rule with these parameters."""
     params, ends = Params(fromdict={"results": results}), {"is_group": lambda: False}

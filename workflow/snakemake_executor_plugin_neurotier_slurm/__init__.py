@@ -97,6 +97,9 @@ GRACE, GRACE_MIN = "B:USR1@60", 10
 """The ``--signal`` of sbatch that requests this, and the shortest time limit of a job that has so much time, min."""
 
 
+UNFIT = ("SBATCH_WAIT", "SBATCH_ARRAY_INX")
+"""A user's own defaults for sbatch with which jobs would run one after the other, or each of them several times."""
+
 NUMBER = re.compile(r"^(\d+)(?:;.*)?$", re.MULTILINE)
 """The line with the number of a job, among those that a site makes sbatch print."""
 
@@ -175,6 +178,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
         self.places: Any = None
         self.names, self.said, self.waiting = dict[str, tuple[str, ...]](), set[str](), ""
         self.refusal, self.has_news = "", threading.Event()
+        for name in UNFIT:
+            os.environ.pop(name, None)
         if "SLURM_JOB_ID" in os.environ:  # the plugin would forget where the cluster is, too
             for name in [name for name in os.environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
                 del os.environ[name]
