@@ -247,20 +247,21 @@ def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     [
         ("FAILED|x|NonZeroExitCode|n1|/", "job\npython: not\tfound\n\n", ": FAILED on n1: python: not found"),
         ("CANCELLED|x|None||/", "", ": CANCELLED"),
+        ("PREEMPTED|x|None|n1|/", "", ": PREEMPTED on n1"),
     ],
-    ids=["failed", "cancelled"],
+    ids=["failed", "cancelled", "preempted"],
 )
-def test_why_a_job_ended_that_has_come_to_nobody_is_said(
+def test_why_a_job_ended_is_said_unless_its_participants_do(
     share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, said: str, told: bool
 ) -> None:
-    """Its participants could not say so; where Python, or a package, is missing on a node, for example."""
+    """It may have come to nobody: where Python, or a package, is missing on a node, for example."""
     (log := tmp_path / "7.log").write_text(printed)
     share.told = told
     assert not looked_at(share, log, squeue, tmp_path)
     line = f"neurotier: Slurm ended job 7 of rule analyze{said}\n"
     at_fault = "neurotier: job 7 failed for its node, n1, to which no other job of this run is given: "
-    at_fault = f"{at_fault}neurotier could not begin there\n" if "on n1" in said else ""
-    assert capsys.readouterr().err == ("" if told else at_fault + line)
+    at_fault = f"{at_fault}neurotier could not begin there\n" if "python" in said else ""
+    assert capsys.readouterr().err == ("" if told and at_fault else at_fault + line)
 
 
 def test_the_notes_of_all_jobs_are_read_once_a_look(

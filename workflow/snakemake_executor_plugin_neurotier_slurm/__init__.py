@@ -330,9 +330,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             else:
                 is_share = "share" in getattr(info.job, "wildcards_dict", ())
                 self.avoid_node(number, jobs, log, is_share)
-                said = last_line(log) if is_share else ""
-                # Participants of a share say so themselves, where the job has come to them.
-                if not (is_share and self.note_of(number)) and (said or job.state != "FAILED"):
+                # Participants of a share say themselves why they failed, where the job has come to them.
+                said = last_line(log) if is_share and not self.note_of(number) else ""
+                if said or job.state != "FAILED":
                     on = f" on {job.nodes}" if job.nodes else ""
                     self.say(f"Slurm ended job {number} of rule {info.job.name}: {job.state}{on}{said}")
                 self.report_job_error(
