@@ -167,7 +167,7 @@ def brain_volume(data: ReportData) -> Chart:
     rows = [
         {
             **{name: row[name] for name in ("site", "image", "brain_volume_cm3", "robust_z", "outlier")},
-            "to_be_seen": doubts(row),
+            "to_be_seen": doubts(row) or None,
             "lane": f"{site} ({len(own):,})",
             "text": text,
         }
