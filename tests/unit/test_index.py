@@ -19,6 +19,7 @@ import yaml
 from configured import settings_at
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.files import write_text
+from neurotier.core.foreign import open_in_dataset
 from neurotier.dataset.index import Index, changed_since, index_dataset, list_tree
 from neurotier.dataset.source import Dataset, plain_sites
 from neurotier.dataset.validation import validate
@@ -130,6 +131,20 @@ def test_a_folder_that_may_not_be_entered_leaves_out_its_participant_alone(tmp_p
     importing = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *sys.path])}
     told = subprocess.run(command, env=importing, capture_output=True, text=True)
     assert told.stdout == """2 {"'sub-02'": 'cannot be read: Permission denied'}\n""", told.stderr
+
+
+def test_a_link_through_a_circle_of_links_stops_nobody(tmp_path: Path) -> None:
+    """Beside an image it is not looked at; an image behind one is listed, so that its job says why it fails."""
+    folder = plain_dataset(tmp_path / "bids", {t1w("01"): small_head(), t1w("02"): small_head()})
+    (folder / "sub-01/anat/loop").symlink_to("loop")
+    (folder / "sub-01/anat/notes.txt").symlink_to("loop/notes.txt")
+    (folder / t1w("02")).unlink()
+    (folder / t1w("02")).symlink_to("../../sub-01/anat/loop/T1w.nii.gz")
+    found = index(folder)
+    assert [image.path for image in found.images] == [t1w("01"), t1w("02")]
+    assert found.skipped == {"'sub-01/anat/loop'": "is a link that leads in a circle"}
+    with pytest.raises(InputError, match="is a link that leads in a circle"):
+        open_in_dataset(folder, t1w("02"))
 
 
 def test_why_the_validator_fails_is_said_and_not_where_in_it(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def check_link(link: PurePath, leads_to: str) -> None:
     neurotier.core.foreign.ForeignError: a/b: is a link that leads out of its folder, to '../../c'; have it ...
     """
     parts = PurePath(leads_to).parts
-    upwards = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
+    upwards = parts.count("..")
     # a '..' after a name is refused, too: if that name is a link, '..' is the parent of its target
     if PurePath(leads_to).is_absolute() or upwards > len(link.parent.parts) or ".." in parts[upwards:]:
         raise ForeignError(
@@ -316,15 +316,15 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[
     try:
         real = Path(os.path.realpath(dataset / path))
         with suppress(FileNotFoundError, NotADirectoryError):
-            real.lstat()  # from Python 3.14 on, is_symlink() is False in a folder that is closed to us
-        if real.is_symlink():  # realpath stops at a circle
-            raise RecursionError
+            real.stat()  # fails where realpath stopped: at a circle, or in a folder that is closed to us
     except PermissionError as error:
         fix = "have its folder opened to you, or leave the participant out"
         if error.errno == errno.EPERM:
             fix = "sshfs follows links upwards, as git-annex makes them, if it is mounted with no_contain_symlinks"
         raise InputError(f"cannot be read: {error.strerror}", path, fix) from None
-    except RecursionError:
+    except (OSError, RecursionError) as error:
+        if getattr(error, "errno", errno.ELOOP) != errno.ELOOP:
+            raise
         raise InputError("is a link that leads in a circle", path) from None
     for root in (str(dataset), *map(os.path.expanduser, links_to)):
         trusted = Path(os.path.realpath(root))
