@@ -164,6 +164,16 @@ def test_a_participant_with_eight_images_takes_two_cores_as_long_as_seven_with_o
     assert found.usual.phase_sums_s["compute"] == pytest.approx(150, rel=0.03)
 
 
+def test_images_of_one_size_do_not_tell_what_larger_ones_take(tmp_path: Path) -> None:
+    """One to four images each, of 4 MB and 1 s: one of 40 MB may take as long, or ten times as long."""
+    known = [replace(job(4 * count, float(count)), images=count) for count in (1, 2, 3, 4)]
+    found = predict(inputs(1, observed=known, participants=[Participant(int(40 * MB))]), IN_MEMORY, 1)
+    assert found.low_s < 1.3
+    assert found.high_s > 9
+    places, settings = make_results(tmp_path, 4)
+    assert "hardly separate" in calibrated(Situation(settings, places), inputs(observed=known), [])
+
+
 def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_size_count_nothing(tmp_path: Path) -> None:
     """Of two runs, unless there is no other."""
     places, settings = make_results(tmp_path, 4)
@@ -265,7 +275,7 @@ def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
     first, second, *_ = everyone = list(situation.participants)
     assert calibrated(situation, few, [first, second]) == (
         f"CPU time and bytes by {first} (8.58 MiB), {second} (25.75 MiB): compute takes 1.00 s an image and 0.010 s"
-        " per MB, which so few records hardly separate (the interval tries each of them alone)"
+        " per MB, which these records hardly separate (the interval tries each of them alone)"
     )
     assert "and 2 more:" in calibrated(situation, few, everyone)
     assert " more" not in calibrated(situation, few, everyone[:3])

@@ -50,11 +50,11 @@ def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() 
     take, give = (replace(compute, kind=kind, amount=0.0) for kind in ("take", "give"))
     in_turns = Workload([(read, compute) * 4], jobs=[Job([0])])
     assert simulate(in_turns, machine(LINK), parallelism=1).makespan_s == pytest.approx(16)
-    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1})])
+    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1}, at_once=2)])
     found = simulate(beside, machine(LINK), parallelism=1)
     assert found.makespan_s == pytest.approx(2 + 4 * 3), "the first two share the tier"
     assert found.phase_sums_s == pytest.approx({"read": 2 + 2 + 1 + 1, "compute": 12})
-    both = simulate(replace(beside, jobs=[Job([0, 1], slots={"compute": 2})]), machine(LINK), parallelism=2)
+    both = simulate(replace(beside, jobs=[Job([0, 1], slots={"compute": 2}, at_once=2)]), machine(LINK), parallelism=2)
     assert both.makespan_s == pytest.approx(2 * (2 + 3))
 
 
@@ -103,7 +103,7 @@ def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     """Jobs of two tasks, of 1 s and 3 s, two slots: the second begins after 3 s, launched once for both."""
     tasks = [(Step("compute", "compute", seconds),) for seconds in (1.0, 3.0, 1.0, 3.0)]
     launch = (Step(LAUNCH, "compute", 0.5),)
-    jobs = [Job((0, 1), launch), Job((2, 3), launch)]
+    jobs = [Job((0, 1), launch, at_once=2), Job((2, 3), launch, at_once=2)]
     held = Workload(tasks, jobs=jobs)
     found = simulate(held, machine(LINK), parallelism=2)
     assert found.makespan_s == pytest.approx(3.0 + 0.5 + 3.0)

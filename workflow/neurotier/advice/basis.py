@@ -6,7 +6,7 @@ import socket
 import statistics
 from collections.abc import Sequence
 
-from neurotier.advice.calibration import FEW, costs_of, scatter
+from neurotier.advice.calibration import costs_of, scatter, ways_of
 from neurotier.advice.placements import candidates
 from neurotier.advice.predict import Inputs
 from neurotier.advice.situation import Situation
@@ -64,8 +64,8 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
     each = "" if situation.settings.is_app else " an image"
     text = f"CPU time and bytes by {where}: compute takes {seconds(cpu.base)}{each}"
     text += f" and {seconds(cpu.per_byte * 1e6)} per MB"
-    if len(inputs.observed) < FEW:
-        return f"{text}, which so few records hardly separate (the interval tries each of them alone)"
+    if len(ways_of(inputs.observed)) > 1:
+        return f"{text}, which these records hardly separate (the interval tries each of them alone)"
     return f"{text}, to {percent(scatter(inputs.observed, costs))}"
 
 

@@ -124,8 +124,8 @@ def candidates(settings: Settings, checks: Sequence[Path]) -> dict[str, Placemen
         there = {row["tier"] for row in rows if row["writable"] and not row["problem"]}
     else:
         there = {name for name in settings.tiers if exists(settings, name)}
-    others = [name for name in settings.tiers if name in there]
-    return {name: used | {"work": name} for name in [used["work"], *others]}
+    names = [used["work"], *(name for name in settings.tiers if name in there)]
+    return {name: used | {"work": name} for name in names}
 
 
 def exists(settings: Settings, name: str) -> bool:

@@ -5,7 +5,7 @@ The prediction is that of the fluid model, with medians of the probe and the bes
 is from the 5th to the 95th percentile of draws, each of which varies:
 
 - the speed of every tier, also for small files, between the least and the most that the probe measured;
-- how CPU time grows with size: with few records by the fit, not at all, or in proportion;
+- how CPU time grows with size: by few records, or images of nearly one size, as fitted, not at all, or in proportion;
 - CPU time of each job by the scatter of the records, and of all together by that over the root of their number;
 - how many processors others keep busy, from none to twice as many as during the calibration;
 - how many images fetched at once come as fast as those of the calibration: as many as then, to as many as asked for;

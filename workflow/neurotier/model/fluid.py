@@ -251,7 +251,7 @@ class Simulation:
     def run(self) -> SimulatedRun:
         """Go from event to event until every task is over."""
         tasks = self.workload.tasks
-        jobs = [Job((task,)) for task in range(len(tasks))] if self.workload.jobs is None else self.workload.jobs
+        jobs = self.workload.jobs or [Job((task,)) for task in range(len(tasks))]
         for number, arrival in enumerate(self.arrivals):
             self.begin(len(tasks) + len(jobs) + number, self.fetch(number, arrival))
         for number, job in enumerate(jobs, start=len(tasks)):
@@ -282,7 +282,7 @@ class Simulation:
 
     def job(self, job: Job) -> Needs:
         """What a job needs before it begins its tasks; one that is larger than the machine runs alone."""
-        first = job.tasks[: job.at_once or None]
+        first = job.tasks[: job.at_once]
         count = min(len(first), self.parallelism)
         yield self.slots, count
         yield from job.launch
@@ -370,7 +370,8 @@ class Simulation:
         served = gathered((flow.server, flow) for flow in flows)
         for flow in served.pop("", []):
             flow.rate, flow.limit = (1.0, "wait") if flow.step.kind == "wait" else (speed, "processors")
-            flow.limit = LAUNCH if flow.step.phase == LAUNCH else flow.limit
+            if flow.step.phase == LAUNCH:
+                flow.limit = LAUNCH
         for name in dict.fromkeys([*self.dirty, *served]):
             self.share_tier(name, served.get(name, []))
         inflows = {}
@@ -411,4 +412,5 @@ class Simulation:
             alone, together = speeds[kind]
             flow.rate = min(for_one[kind], parts[kind] / streams[kind]) * together
             flow.limit = f"one stream on {name}" if flow.rate >= alone * (1 - RELATIVE) else f"{name} {kind}"
-            flow.limit = f"small files on {name}" if kind == "files" else flow.limit
+            if kind == "files":
+                flow.limit = f"small files on {name}"

@@ -174,13 +174,13 @@ class Job:
     slots
         Phase to how many of its tasks may be between its ``take`` and its ``give`` at the same time.
     at_once
-        How many of its tasks go on at the same time, the next when one is over; 0 for all.
+        How many of its tasks go on at the same time, the next when one is over.
     """
 
     tasks: Sequence[int]
     launch: Sequence[Step] = ()
     slots: Mapping[str, int] = field(default_factory=dict)
-    at_once: int = 0
+    at_once: int = 1
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Workload:
     tasks
         The steps of every task.
     jobs
-        In order of start; each task is a job if ``None``.
+        In order of start; if there are none, each task is a job.
     fetches
         The steps of fetches that go on beside the tasks, in this order, from the beginning on.
     fetches_at_once
@@ -200,7 +200,7 @@ class Workload:
     """
 
     tasks: Sequence[tuple[Step, ...]]
-    jobs: Sequence[Job] | None = None
+    jobs: Sequence[Job] = ()
     fetches: Sequence[tuple[Step, ...]] = ()
     fetches_at_once: int = 1
 
