@@ -244,10 +244,10 @@ def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
 def test_who_waits_for_images_waits_for_its_own_and_they_are_fetched_in_the_order_of_their_analysis(
     fetching: Fetching, arrivals: list[list[int]], fetches: list[list[float]], at_once: int
 ) -> None:
-    """Three in a job: the first has its images, then comes the last."""
+    """Three in a job: one has its images, and so begins, though it is not the largest; then comes the last."""
     people = [Participant(10, to_fetch_bytes=size) for size in (0, 100, 200)]
     known = costs("compute", cpu_s=(1, 0))
-    found = workload_of(people, known, STORAGE, fetching, 1, [[0, 2, 1]], known)
+    found = workload_of(people, known, STORAGE, fetching, 1, [[2, 0, 1]], known)
     assert [amounts(task, "arrival") for task in found.tasks] == arrivals
     assert [[step.amount for step in fetch] for fetch in found.fetches] == fetches
     assert found.fetches_at_once == at_once

@@ -158,7 +158,8 @@ def workload_of(
     arrivals = {position: [Step(LAUNCH, "arrival", number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
-    for members in jobs:
+    # those whose images are here go first, as in a pool
+    for members in (sorted(job, key=arrivals.__contains__) for job in jobs):
         own, alone = storage if len(tasks) < first else warm, len(members) == 1
         copying = max(0, min(beside, len(members) - first))
         slots = {"stage_in": copying, "compute": first, "stage_out": copying} if copying else {}
@@ -289,18 +290,18 @@ def workload(
 
 def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:
     """A workload and a machine drawn from what is possible; ``machine`` has its tiers drawn already."""
-    others = inputs.processors.others * float(rng.uniform(0, 2))
+    others = inputs.processors.others * rng.uniform(0, 2)
     machine = replace(machine, processors=replace(inputs.processors, others=others))
     ways = ways_of(inputs.observed)
     way = ways[rng.integers(len(ways))]
     spread = scatter(inputs.observed, costs_of(inputs.observed, way))
     few = rng.standard_t(max(len(inputs.observed) - 1, 1))  # with few records the scatter, too, is known only roughly
-    together = max(-FURTHEST, min(float(few) * spread / math.sqrt(len(inputs.observed)), FURTHEST))
+    together = max(-FURTHEST, min(few * spread / math.sqrt(len(inputs.observed)), FURTHEST))
     slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [
         replace(one, slowness=float(factor)) for one, factor in zip(inputs.participants, slowness, strict=True)
     ]
-    storage = replace(storage, reread=float(rng.uniform(0, 1)))
+    storage = replace(storage, reread=rng.uniform(0, 1))
     machine = drawn_files(machine, inputs.probes, parallelism, rng)
     gets = inputs.fetching.at_once + int(rng.integers(inputs.fetching.more_at_once + 1))
     inputs = replace(inputs, fetching=replace(inputs.fetching, at_once=gets))

@@ -266,9 +266,10 @@ def choose_first(situation: Situation) -> list[str]:
     if settings.advice.calibration:
         situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
         return []
-    count, sizes = settings.advice.participants, situation.sizes
+    sizes = situation.sizes
+    count = min(settings.advice.participants, len(sizes))
     done = {name: size for name, size in sizes.items() if situation.places.record(name).exists()}
-    if len(done) >= min(count, len(sizes)):
+    if len(done) >= count:
         return choose(done, count)
     dataset, links_to = load_dataset(situation.places).path, settings.dataset.links_to
     missing = {
@@ -276,7 +277,7 @@ def choose_first(situation: Situation) -> list[str]:
         for name, images in situation.participants.items()
     }
     here = {name: size for name, size in sizes.items() if not missing[name]}
-    if len(here) >= min(count, len(sizes)):
+    if len(here) >= count:
         return choose(here, count)
     chosen = choose(sizes, count)
     records, _ = ask_annex(dataset, "whereis", [path for name in chosen for path in missing[name]])
