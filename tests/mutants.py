@@ -123,8 +123,6 @@ KNOWN: dict[str, str] = {
     "core/foreign.py: content = opened.read(limit_bytes + 1): 1 -> (2)": "one byte more tells as much",
     "meter/usage.py: several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S: overlap_s > "
     "self.wall_s * OVERLAP_SHARE + OVERLAP_S -> (overlap_s >= self.wall_s * OVERLAP_SHARE + OVERLAP_S)": NEVER,
-    'core/foreign.py: if ".git" not in below.parts or "annex/objects/" in below.as_posix().split(".git/",'
-    " 1)[-1]:: 1 -> (2)": "nothing of git's is called .git/ below .git",
     "core/files.py: time.sleep(0.05 if tries < 100 else 1): tries < 100 -> (tries <= 100)": "a longer pause",
     "advice/rehearsal.py: tries, processors = list[Record](), len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
     "model/fluid.py: if missing * net > 0 and abs(missing) > RELATIVE * level:: RELATIVE * level -> "
