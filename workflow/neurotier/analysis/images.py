@@ -137,7 +137,7 @@ def as_mask(data: Volume, tool: str, name: str) -> Mask:
 def voxel_mm3(affine: Volume) -> float:
     """The volume of a voxel by its affine, which alone says where voxels lie: ``pixdim`` may be 0 or that of before.
 
-    >>> voxel_mm3(np.diag(np.float32([-0.7, 0.8, 1.2, 1])))
+    >>> voxel_mm3(np.diag([-0.7, 0.8, 1.2, 1]))
     0.672
     """
     return float(f"{abs(np.linalg.det(affine[:3, :3])):.7g}")
