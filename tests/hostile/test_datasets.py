@@ -40,6 +40,8 @@ def add_links(dataset: Path, host: Path) -> dict[str, str]:
         t1w("zero"): Path("/dev/zero"),
         t1w("git"): Path("../../.git/config"),
         t1w("circle"): Path("sub-circle_T1w.nii.gz"),
+        "sub-circle/circle": Path("circle"),
+        t1w("through"): Path("../../sub-circle/circle/sub-through_T1w.nii.gz"),
         "sub-folder": host / "sub-folder",
         "sub-anat/anat": host / "anat",
         "sub-good/loop": Path("../.."),
@@ -50,7 +52,8 @@ def add_links(dataset: Path, host: Path) -> dict[str, str]:
         (dataset / name).parent.mkdir(parents=True, exist_ok=True)
         (dataset / name).symlink_to(target)
     leaving = dict.fromkeys(("sub-file", "sub-up", "sub-system", "sub-zero"), "is a link that leads out of the dataset")
-    return leaving | {"sub-git": "is a link that leads out", "sub-circle": "is a link that leads in a circle"}
+    leaving |= dict.fromkeys(("sub-circle", "sub-through"), "is a link that leads in a circle")
+    return leaving | {"sub-git": "is a link that leads out"}
 
 
 def assert_nowhere(folder: Path) -> None:
@@ -122,7 +125,7 @@ def test_files_of_an_app_are_listed_without_following_links_out(
     (bids / "sub-good" / "anat" / "sub-good_T1w.json").symlink_to(host / "README")
     sizes = index(project, app={"image": make_tiny(engine, tmp_path), "suffixes": []})
     assert {path.partition("/")[0] for path in sizes} == {
-        *("sub-file", "sub-up", "sub-system", "sub-zero", "sub-git", "sub-circle", "sub-good")
+        *("sub-file", "sub-up", "sub-system", "sub-zero", "sub-git", "sub-circle", "sub-through", "sub-good")
     }
     assert [path for path, size in sizes.items() if size != "n/a"] == [t1w("good")]  # others fail by name
     assert_nowhere(project.results)

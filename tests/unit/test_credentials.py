@@ -51,7 +51,7 @@ def test_a_site_is_published_without_them(tmp_path: Path) -> None:
     git(folder, "config", "remote.origin.url", f"{SOURCE}/NYU/.git")
     facts = site_facts(folder, SOURCE, "NYU")
     assert (facts["url"], site_facts(folder, SOURCE, "")["url"]) == (f"{SHOWN}/NYU", SHOWN)
-    write_description(tmp_path, "NYU", facts, "bet", "6.0", {})
+    write_description(tmp_path, "NYU", facts, "bet", "6.0", {}, "Brain extraction")
     assert WORD not in (tmp_path / "dataset_description.json").read_text()
 
 

@@ -18,7 +18,7 @@ AFFINE = np.diag([4.0, 4.0, 4.0, 1.0])
 PLAIN, SCALED = (nib.Nifti1Image(small_head(), AFFINE) for _ in range(2))
 SCALED.header.set_slope_inter(0.5, 10)
 SERIES = nib.Nifti1Image(small_head()[..., None], AFFINE)
-for text in ("descrip", "aux_file", "db_name", "intent_name"):
+for text in ("data_type", "db_name", "descrip", "aux_file", "intent_name"):
     PLAIN.header[text] = "Doe, Jane"
 
 

@@ -1,11 +1,19 @@
 """Write ``dataset_description.json`` and ``README`` of one site's derivatives."""
 
 from neurotier.analysis.activity import how_of
-from neurotier.analysis.derivatives import NAME, README, said_of, write_description
+from neurotier.analysis.derivatives import said_of, write_description
 from neurotier.analysis.tools import MaskTool, make_tool
 from neurotier.core.files import write_text
 from neurotier.run.jobs import load_dataset, run_facts
 from neurotier.run.scripting import script
+
+NAME = "Brain extraction"
+
+README = """Brain masks and brain-extracted T1w images, made by neurotier with {tool} {version}.
+
+Each T1w image of the source dataset gives a binary mask (1 in the brain) and the image with everything outside
+the mask set to 0, both on the grid of the source image. JSON sidecars name the source image by BIDS URI.
+"""
 
 TRIAL = "Trial of storage"
 OF_TRIAL = "Made by neurotier with {tool} {version}, which tries storage: no image was analysed.\n"

@@ -16,14 +16,6 @@ BIDS_VERSION = "1.10.0"
 SOURCE_LINK = "raw"
 """Name of the source dataset in BIDS URIs, as in ``bids:raw:sub-01/anat/sub-01_T1w.nii.gz``."""
 
-NAME = "Brain extraction"
-
-README = """Brain masks and brain-extracted T1w images, made by neurotier with {tool} {version}.
-
-Each T1w image of the source dataset gives a binary mask (1 in the brain) and the image with everything outside
-the mask set to 0, both on the grid of the source image. JSON sidecars name the source image by BIDS URI.
-"""
-
 
 def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str) -> None:
     """Write the sidecars of one image's mask and brain.
@@ -38,18 +30,15 @@ def write_sidecars(in_site: PurePosixPath, folder: Path, activity: str) -> None:
         URI of the activity that made them (:mod:`neurotier.analysis.activity`); empty if they do not refer to one.
     """
     refers = {"GeneratedBy": activity} if activity else {}
-    own: dict[str, Record] = {"mask": {"Type": "Brain"}, "T1w": {"SkullStripped": True}}
-    for suffix, sidecar in own.items():
+    for suffix, name, value in (("mask", "Type", "Brain"), ("T1w", "SkullStripped", True)):
         write_json(
             folder / derivative_name(in_site, suffix, ".json"),
-            {**sidecar, "Sources": [f"bids:{SOURCE_LINK}:{in_site}"], **refers},
+            {name: value, "Sources": [f"bids:{SOURCE_LINK}:{in_site}"], **refers},
             durable=False,
         )
 
 
-def write_description(
-    folder: Path, site: str, source: Record, tool: str, version: str, said: Facts, name: str = NAME
-) -> None:
+def write_description(folder: Path, site: str, source: Record, tool: str, version: str, said: Facts, name: str) -> None:
     """Write ``dataset_description.json`` of one site's derivatives.
 
     Parameters

@@ -161,15 +161,16 @@ def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:
 
 def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -> None:
     """Write a NIfTI on the head's grid; reproducible, since nibabel writes neither time nor name into gzip headers."""
-    header = head.header.copy()
+    image = nib.Nifti1Image(data, head.affine, head.header)  # it has a header of its own
+    header = image.header
     header.set_data_dtype(kind)
     header.set_slope_inter(1, 0)
-    for name in {"descrip", "aux_file", "db_name", "intent_name"}.intersection(header):
+    for name in ("data_type", "db_name", "descrip", "aux_file", "intent_name"):
         header[name] = b""
     header["cal_min"] = header["cal_max"] = 0
     header.extensions.clear()  # as these texts, notes of the scanner may identify the participant
     path.parent.mkdir(parents=True, exist_ok=True)
-    nib.save(nib.Nifti1Image(data, head.affine, header), path)
+    nib.save(image, path)
 
 
 # Files.
