@@ -86,6 +86,11 @@ def test_what_is_wrong_is_said_with_its_key(line: str, config: dict[str, Any]) -
         tiers_of(settings_at(**config))  # which reads sizes
 
 
+@pytest.mark.parametrize("results", ["of<SITE>", "of<2>", "a<b", "<a-b>"])
+def test_only_names_that_snakemake_would_fill_in_are_refused(results: str) -> None:
+    assert settings_at(results=results).results == results
+
+
 def over_shipped(*texts: str, in_containers: bool = True, words: Any = None) -> None:
     """Read configurations, as YAML, and one of the command line, laid over ``config.yaml``."""
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())

@@ -131,7 +131,7 @@ def check(config: Facts) -> None:
         )
     check_app(config["app"])
     check_tools(config["tool"], config["campaign"]["tools"])
-    if re.search(r"^-|[{}\n\r]|<\w+>", config["results"]):
+    if re.search(r"^-|[{}\n\r]|<[a-z][a-z0-9_]*>", config["results"]):
         raise SettingsError("a path here begins with no dash and has no braces, <names>, newline", "config key results")
     results = Path(config["results"])
     if results.is_absolute() or ".." in results.parts or not results.parts:

@@ -79,8 +79,8 @@ class Tier(NamedTuple):
         """
         where = f"config key tiers.{settings.name}"
         text = settings.path if settings.node else expand(settings.path, f"{where}.path")
-        if any(c in text for c in "{}\n\r"):
-            raise SettingsError("braces and line breaks cannot stand in a path here", f"{where}.path")
+        if re.search(r"[{}\n\r]|<[a-z][a-z0-9_]*>", text):
+            raise SettingsError("braces, <names> and line breaks cannot stand in a path here", f"{where}.path")
         capacity = settings.capacity
         capacity_bytes = None if capacity is None else parse_size(capacity, f"{where}.capacity")
         path = Path(text) if settings.node else Path(text).absolute()
