@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -256,6 +258,17 @@ def test_of_the_files_at_a_root_an_app_is_given_those_of_bids(tmp_path: Path) ->
     for name in [*own, "README.pdf", "README.docx", "scans.zip"]:
         (tmp_path / name).symlink_to("nowhere")
     assert root_files(tmp_path) == own
+
+
+def test_files_at_a_root_that_cannot_be_listed_are_not_taken_for_none(tmp_path: Path) -> None:
+    """An app would analyse without them, as without a sidecar that says what its images are."""
+    (tmp_path / "T1w.json").touch()
+    tmp_path.chmod(0o111)
+    asking = f"import pathlib, sys; from {root_files.__module__} import *; print(root_files(pathlib.Path(sys.argv[1])))"
+    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    asked = subprocess.run([*unprivileged, sys.executable, "-c", asking, tmp_path], capture_output=True, text=True)
+    tmp_path.chmod(0o755)
+    assert "PermissionError: [Errno 13] Permission denied" in asked.stderr, asked.stdout
 
 
 @pytest.mark.parametrize(

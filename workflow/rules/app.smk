@@ -1,6 +1,8 @@
 # The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants. Its output
 # is the record that it writes at the end: Snakemake removes outputs first, and earlier derivatives stay if it fails.
 
+from contextlib import suppress
+
 from neurotier.analysis.brains import root_files
 from neurotier.core.files import whole_json
 from neurotier.dataset.contents import content_if_readable
@@ -14,17 +16,17 @@ def asked_of_group(site_folder):
         "group": settings.app.group,
         "arguments": settings.app.group_arguments,
     }
-    # A plain folder has no version, and tables at its root may be corrected; an empty one is not mounted. Times are in
-    # whole seconds, as a node of a cluster may see them.
+    # A plain folder has no version, and tables at its root may be corrected; one that is empty or cannot be read is not
+    # mounted. Times are in whole seconds, as a node of a cluster may see them.
     if facts.get("kind") == "folder":
-        root, links_to = Path(facts["path"], site), settings.dataset.links_to
-        before = whole_json(places.step("run_group_level", site_folder)).get(
-            "asked", {}
-        )
-        asked["root"] = {
-            name: content_if_readable(root, name, links_to).version[:-9]
-            for name in root_files(root)
-        } or before.get("root", {})
+        root, links_to, found = Path(facts["path"], site), settings.dataset.links_to, {}
+        with suppress(OSError):
+            found = {
+                name: content_if_readable(root, name, links_to).version[:-9]
+                for name in root_files(root)
+            }
+        before = whole_json(places.step("run_group_level", site_folder))
+        asked["root"] = found or before.get("asked", {}).get("root", {})
     return asked
 
 

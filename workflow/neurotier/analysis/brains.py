@@ -83,7 +83,11 @@ AT_ROOT = re.compile(r"(README|CHANGES|LICENSE|CITATION)(\.(md|rst|txt|cff))?|.*
 
 def root_files(site: Path) -> list[str]:
     """Files at a dataset's root that every participant's app sees: description, README, participants, sidecars."""
-    return sorted(path.name for path in site.glob("*") if AT_ROOT.fullmatch(path.name) and not path.is_dir())
+    return sorted(
+        path.name
+        for path in (site.iterdir() if site.is_dir() else ())  # glob("*") finds nothing in a folder that is closed
+        if AT_ROOT.fullmatch(path.name) and not path.is_dir()
+    )
 
 
 class Analysed(NamedTuple):
