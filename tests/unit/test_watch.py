@@ -85,7 +85,7 @@ def test_a_campaign_shows_the_tiers_of_its_placements(tmp_path: Path) -> None:
     results = prepared_results(tmp_path, ["01"], tiers=tiers, campaign=campaign)
     begin(Places.from_settings(load_settings(results)))
     seen = Look(results)
-    assert seen.everyone == 0, "also before it has begun, and of runs of earlier versions"
+    assert seen.everyone == 0, "also before it has begun, of earlier versions, or if its page is asked for by its name"
     roles = {name: said for name, said, *_ in seen.rooms}
     assert roles == {"disk": "dataset, results", "one": "work", "other": "work"}
 

@@ -192,8 +192,12 @@ class Head:
                     plan.room |= known["limits"]  # now that the tiers are known to answer
                 asked = sorted(PAGES.keys() & command.targets)
                 name_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
-                succeeded, failed = partial(self.finish, True), partial(self.finish, False)
-                call_around(workflow, onstart=self.begin, onsuccess=succeeded, onerror=failed)
+                call_around(
+                    workflow,
+                    onstart=self.begin,
+                    onsuccess=partial(self.finish, True),
+                    onerror=partial(self.finish, False),
+                )
             set_limits(workflow, plan.limits())
         return []
 

@@ -200,7 +200,7 @@ class Look:
         self.facts = run_facts(places, self.run)
         self.alive, began_s = lives(self.run, self.facts), self.facts.get("started_s", 0.0)
         goes_on, on_cluster = self.alive is not False, self.facts.get("elsewhere")
-        everyone = set() if self.facts.get("without_participants", settings.is_campaign) else names_in(places)
+        everyone = set() if settings.is_campaign or self.facts.get("without_participants") else names_in(places)
         done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
         self.everyone, self.done = len(everyone), len(done)
         self.failed = failures_of(places, self.run, everyone - done.keys())
