@@ -41,12 +41,14 @@ def test_brain_has_the_values_of_the_head_and_true_zeros_outside_and_its_mask_is
     assert nib.load(tmp_path / "mask.nii.gz").get_data_dtype() == np.uint8
 
 
-@pytest.mark.parametrize("edge_mm", [0, 1])
-def test_the_size_of_a_mask_is_by_its_affine(tmp_path: Path, edge_mm: float) -> None:
-    """With an sform alone, NIfTI takes the grid from it; brains of 64 mm3 voxels were said to have 1 mm3 ones."""
+@pytest.mark.parametrize(("edge_mm", "qform_code", "enlarged"), [(0, 0, 1), (1, 0, 1), (4, 1, 1.2)])
+def test_the_size_of_a_mask_is_that_in_the_scanner(
+    tmp_path: Path, edge_mm: float, qform_code: int, enlarged: float
+) -> None:
+    """With an sform alone, the grid is taken from it; beside a qform, it may lead into a larger standard space."""
     made = nib.Nifti1Image(small_head(), AFFINE)
-    made.header.set_sform(AFFINE, 1)
-    made.header["qform_code"] = 0
+    made.header.set_sform(np.diag([enlarged, enlarged, enlarged, 1]) @ AFFINE, 4)
+    made.header["qform_code"] = qform_code
     made.header["pixdim"][1:4] = edge_mm
     stored = bytes(made.header.binaryblock[:108] + np.float32(352).tobytes() + made.header.binaryblock[112:344])
     (tmp_path / "a.nii").write_bytes(stored + b"n+1\0" + bytes(4) + small_head().tobytes("F"))

@@ -349,8 +349,7 @@ def run_group_level(
         if settings.app.group:
             bids_dir = (dataset.path / site).absolute()
             arguments = call_arguments(settings.app, share), bids_dir, folder, settings, log, placed, Removal()
-            call = partial(run_level, *arguments, partial(merge_outputs, folders))
-            (start, _), usage = measure_function(call)
+            (start, _), usage = measure_function(partial(run_level, *arguments, partial(merge_outputs, folders)))
             take_out(start, usage)
             phases += [("container_start", start), ("compute", usage)]
         if not (out / "dataset_description.json").exists():

@@ -121,7 +121,7 @@ def measure_mask(folder: Path, below: str) -> tuple[int, float]:
     with opened_content(folder, below, f"mask {below}", ToolError) as content:
         stored = Stored(content)
         stored.check_memory()
-        return int(np.count_nonzero(stored.array() > 0)), voxel_mm3(stored.affine)
+        return int(np.count_nonzero(stored.array() > 0)), voxel_mm3(stored.header)
 
 
 def as_mask(data: Volume, tool: str, name: str) -> Mask:
@@ -134,19 +134,20 @@ def as_mask(data: Volume, tool: str, name: str) -> Mask:
     return mask
 
 
-def voxel_mm3(affine: Volume) -> float:
-    """The volume of a voxel by its affine, which alone says where voxels lie: ``pixdim`` may be 0 or that of before.
+def voxel_mm3(header: Any) -> float:
+    """The volume of a voxel: by ``pixdim`` if a qform says where voxels lie in the scanner, which needs it.
 
-    >>> voxel_mm3(np.diag([-0.7, 0.8, 1.2, 1]))
-    0.672
+    Otherwise by the affine, beside which ``pixdim`` may be 0 or that of before. One beside a qform may lead into a
+    standard space, where brains have another size.
     """
-    return float(f"{abs(np.linalg.det(affine[:3, :3])):.7g}")
+    edges = np.diag(header["pixdim"][1:4]) if header["qform_code"] > 0 else header.get_best_affine()[:3, :3]
+    return float(f"{abs(np.linalg.det(edges)):.6g}")
 
 
 def write_mask(mask: Mask, head: nib.Nifti1Image, path: Path) -> tuple[int, float]:
     """Write a mask as uint8 on the head's grid; returns its voxels, and the volume of one in mm3."""
     save(mask.astype(np.uint8), head, path, np.dtype(np.uint8))
-    return int(mask.sum()), voxel_mm3(head.affine)
+    return int(mask.sum()), voxel_mm3(head.header)
 
 
 def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:

@@ -115,8 +115,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                     run_level(arguments, raw, folder, settings, log, image, Removal(), fill)
                     made = group["made"]
                 else:
-                    own = [path for path in paths if owner_of(path) == name]
-                    images = images_of(raw, name, own, settings)
+                    images = images_of(raw, name, [path for path in paths if owner_of(path) == name], settings)
                     job = Job(name, images, raw, settings, version, log, image, activity=how_file.stem)
                     limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
                     stage_in(raw, files_of(images, raw, settings), folder / IN, limit_bytes)

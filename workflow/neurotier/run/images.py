@@ -89,8 +89,7 @@ def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage |
     image = ContainerImage(**read_json(places.index / "image.json"))
     names = settings.app.caches if settings.is_app else ()
     known = read_json(places.index / "caches.json") if names else {}
-    caches = [Cache(**known[name]) for name in names]
-    placed = {place_cache(store, cache): cache for cache in caches}
+    placed = {place_cache(store, cache): cache for cache in (Cache(**known[name]) for name in names)}
     return PlacedImage(store.engine, store.place(image), store.cache(image), image.sha256, placed)
 
 
