@@ -365,8 +365,8 @@ class Store(Shelf):
             return [one.facts for one in stored_images(self.kept, self.images) if one.sha256 == image.sha256]
 
         def put(partial: Path) -> None:
-            known = [notes] if notes else every_note()  # the user may have moved the file, and named its new path
-            source = next(filter(Path.exists, map(source_of, known)), None)
+            # the user may have moved the file, and named its new path
+            source = next(filter(Path.exists, map(source_of, [notes] if notes else every_note())), None)
             if not source:  # the store was emptied, or lost its notes
                 source = source_of(self.keep(image.reference, image.name))
             if is_file:

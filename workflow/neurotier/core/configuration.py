@@ -30,6 +30,9 @@ SHARED_ROLES, WRITTEN_ROLES = ("dataset", "results"), ("work", "images", "result
 """Roles whose tier must be the same one for all jobs, and roles that are written to. Container images are kept with the
 results; nodes may hold copies."""
 
+NOT_IN_PATHS = r"[{}\n\r]|<[a-z][a-z0-9_]*>"
+"""What Snakemake would fill in, and what ends a line."""
+
 WORKLOADS = ("sweep", "daq", "ior", "staging")
 """Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
 
@@ -131,7 +134,7 @@ def check(config: Facts) -> None:
         )
     check_app(config["app"])
     check_tools(config["tool"], config["campaign"]["tools"])
-    if re.search(r"^-|[{}\n\r]|<[a-z][a-z0-9_]*>", config["results"]):
+    if re.search(f"^-|{NOT_IN_PATHS}", config["results"]):
         raise SettingsError("a path here begins with no dash and has no braces, <names>, newline", "config key results")
     results = Path(config["results"])
     if results.is_absolute() or ".." in results.parts or not results.parts:

@@ -69,7 +69,8 @@ def way_to(folder: Path) -> list[Path]:
     ['tier', 'work']
     """
     upwards = [folder, *folder.parents]
-    return upwards[[path.name for path in upwards].index(f"{PREFIX}{user_name()}") :: -1]
+    top = [path.name for path in upwards].index(f"{PREFIX}{user_name()}")
+    return upwards[top::-1]
 
 
 def check_private(folder: Path, where: str = "") -> None:

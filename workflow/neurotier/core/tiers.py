@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from neurotier.core.configuration import SHARED_ROLES, expand
+from neurotier.core.configuration import NOT_IN_PATHS, SHARED_ROLES, expand
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import SettingsError, TierError
 from neurotier.core.files import FULL, Facts, Record, absolute_path
@@ -79,7 +79,7 @@ class Tier(NamedTuple):
         """
         where = f"config key tiers.{settings.name}"
         text = settings.path if settings.node else expand(settings.path, f"{where}.path")
-        if re.search(r"[{}\n\r]|<[a-z][a-z0-9_]*>", text):
+        if re.search(NOT_IN_PATHS, text):
             raise SettingsError("braces, <names> and line breaks cannot stand in a path here", f"{where}.path")
         capacity = settings.capacity
         capacity_bytes = None if capacity is None else parse_size(capacity, f"{where}.capacity")

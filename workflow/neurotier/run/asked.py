@@ -111,8 +111,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
     if not unused_days * DAY_S >= 0:
         raise SettingsError("is no number of days", f"--remove-unused {unused_days}", "give 30, for example")
     users = {results, *users_of(places.image_store), *users_of(places.images)}
-    in_use = set[str]().union(*map(digests_used, users))
-    for image, files in remove_unused(stored, unused_days, in_use):
+    for image, files in remove_unused(stored, unused_days, set[str]().union(*map(digests_used, users))):
         what = f"{image.facts.stem} ({size(image.size_bytes)}, used {utc(image.used_s)})"
         print(f"removed {what}: {', '.join(map(str, files))}", flush=True)
     return 0
