@@ -288,7 +288,7 @@ def amounts_of(costs: Costs, size_bytes: float, images: int) -> dict[str, dict[s
 
 def ways_of(observed: Sequence[ObservedJob]) -> tuple[Way, ...]:
     """Scalings that the records do not rule out: base and slope are told apart only by images of different sizes."""
-    sizes = [job.size_bytes / job.images for job in observed]
+    sizes = {job.size_bytes / job.images for job in observed}
     return (fit,) if len(sizes) >= FEW and max(sizes) >= 2 * min(sizes) else (fit, constant, proportional)
 
 
