@@ -96,7 +96,6 @@ nodes where the user's home is missing or read-only, caches are in a folder of t
 GRACE, GRACE_MIN = "B:USR1@60", 10
 """The ``--signal`` of sbatch that requests this, and the shortest time limit of a job that has so much time, min."""
 
-
 UNFIT = ("SBATCH_WAIT", "SBATCH_ARRAY_INX")
 """A user's own defaults for sbatch with which jobs would run one after the other, or each of them several times."""
 
@@ -308,14 +307,14 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # it has no types
             job = jobs.get(number)
             if job is not None and job.state not in slurm.OVER:
                 if job.state == "PENDING" and job.reason not in slurm.USUAL:
-                    # The first attempt was let in: what is left to do must not keep the run from its end for ever.
+                    # What a first attempt asks for can be changed; one with more must not keep the run from its end.
                     is_too_much = TOO_MUCH.search(job.reason) is not None
                     why = "this attempt asks for more than it may have" if is_too_much and info.job.attempt > 1 else ""
                     why = "its node could not begin it" if NOT_BEGUN.search(job.reason) else why
                     # Its next attempt may run on those that failed, too.
                     why = NO_NODE if self.has_avoided and job.reason == "BadConstraints" else why
                     ended = why and not slurm.answer("scancel", *self.clusters(), number)[1]
-                    given_up = f", and is given up: {why}" if ended else LESS * is_too_much
+                    given_up = f", and is given up: {why}" if ended else LESS if is_too_much else ""
                     if ended or job.reason not in self.said:  # of all that wait for the same, one is named
                         self.said.add(job.reason)
                         self.say(f"job {number} of rule {info.job.name} waits: {job.reason}{given_up}")
