@@ -1,6 +1,6 @@
-"""The ``neurotier`` command: what users ask apart from a run, the meter for any command, and the jobs of the workflow.
+"""The ``neurotier`` command: commands for users, the meter for any command, and the jobs of the workflow.
 
-Little is imported before it is known what is wanted: the meter must not pay for what the workflow needs.
+Modules are imported only once the command is known, so that the meter does not pay for what the workflow needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ASKED = ("watch", "open", "init", "jobs", "images", "site", "describe", "remake")
-"""Commands for users; the others are jobs."""
+"""Commands for users, besides ``meter``; all others are jobs."""
 
 TARGETS = """targets, for everyone (snakemake TARGET --cores N):
   all           derivatives, tables, figures, report.html (default)
@@ -39,7 +39,7 @@ targets for storage studies:
 """
 
 CANNOT_READ = 73
-"""Exit code of :class:`neurotier.core.errors.TierError`; the module of that may be what cannot be read."""
+"""Exit code of :class:`neurotier.core.errors.TierError`, repeated here since its module may be what cannot be read."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     try:
         return run_job(parser().parse_args(words or ["--help"]))
-    except KeyboardInterrupt:  # while modules are imported
+    except KeyboardInterrupt:  # while modules are being imported
         return 130
     except OSError as error:  # a module or the results folder itself cannot be read
         print(
@@ -103,7 +103,7 @@ def run_job(options: argparse.Namespace) -> int:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Do what a user asks apart from a run; returns the exit code of the process."""
+    """Run a command for users; returns the exit code of the process."""
     from neurotier.run import asked
 
     match options.command:
@@ -135,7 +135,7 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """The parser of the command line."""
     import argparse
 
     of_run = argparse.ArgumentParser(add_help=False)
@@ -165,7 +165,7 @@ def parser() -> argparse.ArgumentParser:
     commands = main_parser.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
 
     def command(name: str, text: str, *shared: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        if name not in (*ASKED, "meter"):  # a job, which is not listed
+        if name not in (*ASKED, "meter"):  # a job: the help does not list it
             return commands.add_parser(name, description=text, parents=shared)
         return commands.add_parser(name, help=text, description=text, parents=shared)
 
@@ -204,7 +204,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def absolute(path: str) -> Path:
-    """A path that stays valid after a phase has changed its working folder."""
+    """A path that stays valid after a phase has changed the working folder."""
     from pathlib import Path
 
     return Path(path).absolute()

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, settings, tiers, tables, words for quantities. Imports no other room."""
+"""The base of all other packages: errors, files, settings, tiers, tables, quantities in words. Imports none of them."""

@@ -1,4 +1,4 @@
-"""The configuration as written: its schema, its defaults, and a sentence for each mistake in it.
+"""The configuration as the user wrote it: its schema, its defaults, and an error of one sentence for each mistake.
 
 ``workflow/schemas/config.schema.yaml`` is the one place that defines which keys exist, and their defaults.
 """
@@ -21,7 +21,7 @@ from neurotier.core.errors import SettingsError
 from neurotier.core.files import Facts, Record
 from neurotier.core.installed import ROOT
 
-if TYPE_CHECKING:  # the participant job reads checked settings: it loads no validator, and no YAML (0.02 s of CPU)
+if TYPE_CHECKING:  # the participant job reads checked settings: it needs neither validator nor YAML (0.02 s of CPU)
     from jsonschema.exceptions import ValidationError
 
 SCHEMAS = ROOT / "workflow" / "schemas"
@@ -31,14 +31,14 @@ SHARED_ROLES, WRITTEN_ROLES = ("dataset", "results"), ("work", "images", "result
 results; nodes may hold copies."""
 
 NOT_IN_PATHS = r"[{}\n\r]|<[a-z][a-z0-9_]*>"
-"""What Snakemake would fill in, and what ends a line."""
+"""What no path may contain: placeholders that Snakemake would fill in, and line breaks."""
 
 WORKLOADS = ("sweep", "daq", "ior", "staging")
 """Storage workloads: each is a section with ``tiers``, a target, a folder in the results, and a page of that name."""
 
 
 def read_yaml(text: str) -> Any:
-    """Parse a YAML document of ours, with the loader in C if there is one: that in Python takes eight times as long."""
+    """Parse one of our own YAML documents, with the C loader if there is one: Python's takes eight times as long."""
     import yaml
 
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
@@ -79,7 +79,7 @@ def completed(value: Any, schema: Facts) -> Any:
 
 
 def require_valid(data: Any, schema: Record, where: str) -> None:
-    """Raise :class:`SettingsError` unless data satisfy a schema, naming ``where`` and the key of the worst fault."""
+    """Raise :class:`SettingsError`, with ``where`` and the key of the worst fault, unless data satisfy a schema."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
@@ -208,7 +208,7 @@ def unknown_key(error: ValidationError) -> str:
 
 
 def suggestion(word: str, known: list[str]) -> str:
-    """``"; did you mean 'x'?"`` when a known word is close, else nothing.
+    """``"; did you mean 'x'?"`` if a known word is close, otherwise an empty text.
 
     >>> suggestion("tmpsf", ["tmpfs", "local"])
     "; did you mean 'tmpfs'?"
@@ -303,7 +303,7 @@ def check_program(program: Facts, key: str) -> None:
 
 
 def split_words(command: str, where: str) -> list[str]:
-    """The words of a command, split as a shell would, but nothing is expanded.
+    """The words of a command, split as a shell would, without any expansion.
 
     Raises
     ------

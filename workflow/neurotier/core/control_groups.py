@@ -1,7 +1,9 @@
-"""Control groups: what a batch system or a container lets this process take of its machine.
+"""Control groups: how much of its machine a batch system or a container lets this process use.
 
-A limit holds for a group and all below it, so the limits of every group above count, too. No library is used, because
-every job on a tier in memory reads them. Source: Linux ``Documentation/admin-guide/cgroup-v2.rst``, ``cgroup-v1``.
+A limit applies to a group and all groups below it, so those of all parent groups count, too. Every job on a tier in
+memory reads these limits; that is why no library is imported for them.
+
+Source: Linux ``Documentation/admin-guide/cgroup-v2.rst``, ``cgroup-v1``.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ MOUNTED = Path("/sys/fs/cgroup")
 """Where control groups are mounted: version 2, or version 1 with a folder for each controller."""
 
 NO_LIMIT_BYTES = 1 << 60
-"""Version 1 says "no limit" by the largest number of whole pages."""
+"""Limits from here on mean "no limit", which version 1 expresses as the largest number of whole pages."""
 
 MEMORY_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
@@ -26,7 +28,7 @@ MEMORY_FILES = (
 
 
 def groups(controller: str) -> Iterator[Path]:
-    """Folders of a process's control groups and of their parents.
+    """Folders of this process's control groups and of their parents.
 
     Parameters
     ----------
@@ -39,12 +41,12 @@ def groups(controller: str) -> Iterator[Path]:
             if controllers and controller not in controllers.split(","):
                 continue
             root, inner = MOUNTED / controller if controllers else MOUNTED, PurePosixPath(path.lstrip("/"))
-            for group in (inner, *inner.parents):  # in a container, the own group may be mounted as the root
+            for group in (inner, *inner.parents):  # in a container, this process's group may be mounted as the root
                 yield root / group
 
 
 def memory() -> Iterator[tuple[int, int]]:
-    """For each of a process's groups that has a memory limit, that limit and what the group may still take, bytes.
+    """For each of this process's groups with a memory limit: the limit, and what the group may still take, bytes.
 
     Memory that only caches files counts as free: the kernel gives it up when memory is needed.
     """
@@ -63,7 +65,7 @@ def usable_cores() -> float:
 
 
 def core_limits() -> Iterator[float]:
-    """Quotas of a process's groups, cores."""
+    """Quotas of this process's groups, cores."""
     for folder in groups("cpu"):
         with suppress(OSError, ValueError):  # not there, or 'max'
             quota, period = (folder / "cpu.max").read_text().split()

@@ -78,7 +78,7 @@ class KilledError(ToolError):
 
 
 KILLED = (137, 143)
-"""Exit codes of a killed process: when memory is short, the kernel kills by SIGKILL (9), daemons by SIGTERM (15)."""
+"""Exit codes of a killed process: when memory is short, the kernel sends SIGKILL (9), and daemons send SIGTERM (15)."""
 
 
 class ContainerError(NeurotierError):
@@ -137,9 +137,9 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(text.split()))
 
 
-# Credentials: an address may hold a user name and a token, which git needs. Results, logs and pages are handed on: only
-# state/source, from which jobs clone, git's own configuration of the clone, and the configurations of inner runs keep
-# them, and only their user can read these.
+# Credentials: an address may hold a user name and a token, which git needs. Results, logs and pages are passed on to
+# others, so credentials are kept only in state/source (from which jobs clone), in git's own configuration of the clone,
+# and in the configurations of inner runs, which the user alone can read.
 
 OF_HTTP = r"(?i)(https?://)[^\s/?#\"<>]*@"
 """User name and password of an address by HTTP, anywhere in a text; the last ``@`` before the path ends them."""
@@ -149,7 +149,7 @@ OF_SSH = r"(?i)(ssh://[^\s/?#\"<>:@]*):[^\s/?#\"<>]*@"
 
 
 def without_credentials(text: str) -> str:
-    """A text that is safe to keep and hand on: the addresses in it lose their user names and passwords.
+    """A text without the user names and passwords of the addresses in it, so that it is safe to keep and pass on.
 
     >>> without_credentials("https://me:secret@x.org:8080/a"), without_credentials("ssh://me@x.org/a")
     ('https://x.org:8080/a', 'ssh://me@x.org/a')

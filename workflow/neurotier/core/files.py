@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, on the device before they get their final name, locked meanwhile.
+"""Files and folders: written whole or not at all, flushed before they get their final name, locked while being made.
 
 A rename can reach the device before the content of the file does: after a power cut the file is there and empty (seen
 on ext4). So content is flushed first, then renamed to its final name, and then the folder is flushed.
@@ -34,16 +34,16 @@ Record = dict[str, Any]
 """A JSON object, as Python reads it."""
 
 Facts = Mapping[str, Any]
-"""The same, read-only."""
+"""A read-only :data:`Record`."""
 
 FULL, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM, errno.EROFS)
 """Errors of a full file system or an exhausted quota; and errors of missing permission to write."""
 
 PARTIAL = re.compile(r"\..+\.partial")
-"""Names of files and folders that are not finished."""
+"""Names of unfinished files and folders."""
 
 LOCK_MODE = 0o600
-"""Permissions of a lock: whoever can open such a file, if only to read it, can hold the lock."""
+"""Permissions of a lock file: any user who can open it, even for reading only, can hold the lock."""
 
 
 def without(facts: Facts, *names: str) -> Record:
@@ -52,7 +52,7 @@ def without(facts: Facts, *names: str) -> Record:
 
 
 def absolute_path(text: str) -> Path:
-    """A user's path in full. ``~nobody``, a home that does not exist, stays: ``Path.expanduser`` would raise."""
+    """A user's path made absolute; ``~NAME`` without such a home stays as it is, where ``Path.expanduser`` raises."""
     return Path(os.path.expanduser(text)).absolute()
 
 
@@ -79,9 +79,9 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 
 @contextmanager
 def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file to write piece by piece, which gets its name once everything is written; as :func:`write_bytes`.
+    """Open a file to be written piece by piece; it gets its name once everything is written, as :func:`write_bytes`.
 
-    Its permissions are those of ``mode``, less the umask.
+    Its permissions are ``mode``, less the umask.
     """
     make_folders(path.parent, durable)
     temporary = partial_of(path.with_name(f"{path.name}.{os.urandom(4).hex()}"))
@@ -129,7 +129,7 @@ def write_json(path: Path, data: Any, durable: bool = True) -> None:
 
 @contextmanager
 def opened(path: str | Path, flags: int, folder: int | None = None) -> Iterator[int]:
-    """A descriptor of a file or folder, as from :func:`os.open`; ``folder`` is that of the folder that holds it."""
+    """Yield a descriptor, as from :func:`os.open`; ``folder`` is that of the folder to which ``path`` is relative."""
     descriptor = os.open(path, flags, 0o666, dir_fd=folder)
     try:
         yield descriptor
@@ -138,7 +138,7 @@ def opened(path: str | Path, flags: int, folder: int | None = None) -> Iterator[
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line to a file in one write: other processes may append theirs. A link is not followed."""
+    """Append a line to a file in one write, since other processes may append, too. A link is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
         os.write(descriptor, f"{line}\n".encode())
@@ -166,14 +166,14 @@ def read_json(path: Path) -> Any:
 
 
 def content_of(file: Path) -> bytes:
-    """Content of a regular file; empty if there is none, or if it is a FIFO, which would block its reader for ever."""
+    """Content of a regular file; empty if it cannot be read, or is anything else, such as a FIFO, which would block."""
     with suppress(OSError):
         return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
     return b""
 
 
 def read_if_whole(path: Path) -> Record:
-    """The object in a JSON file of ours; empty if it is lost or damaged. A failing disk's error is raised."""
+    """The object in one of our JSON files; empty if the file is missing or damaged. Errors of a disk are raised."""
     with suppress(FileNotFoundError, StateError, TypeError, ValueError):
         return dict(read_json(path))
     return {}
@@ -243,9 +243,9 @@ def rename_durably(partial: Path, final: Path) -> None:
 
 @contextmanager
 def made_whole(final: Path) -> Iterator[Path]:
-    """A hidden name under which to make a file or folder: it gets its final name, durably, when this context ends well.
+    """Yield a hidden name under which to make a file or folder; it is flushed and renamed if the context ends well.
 
-    Otherwise nothing of it is left. Leftovers of a killed process, and anything under the final name, are replaced.
+    Otherwise it is removed. Leftovers of a killed process, and anything under the final name, are replaced.
     """
     partial = partial_of(final)
     remove_whatever(partial)
@@ -255,7 +255,7 @@ def made_whole(final: Path) -> Iterator[Path]:
         remove_whatever(final)
         rename_durably(partial, final)
     except BaseException as error:
-        if isinstance(error, OSError) and error.errno:  # shutil's have none, and would lose their text
+        if isinstance(error, OSError) and error.errno:  # shutil.Error has none, and would lose its text
             error.filename = error.filename or str(final)
         remove_whatever(partial)
         raise
@@ -273,7 +273,7 @@ def remove_tree(folder: Path) -> None:
         return
     try:
         shutil.rmtree(folder)
-    except (OSError, RecursionError) as error:  # closed folders, as git-annex makes them; or thousands nested
+    except (OSError, RecursionError) as error:  # read-only folders, as git-annex makes them; or thousands nested
         # chmod folders only: a file may have hard links elsewhere, whose permissions a dataset relies on.
         script = 'find "$0" -type d ! -perm -700 -exec chmod u+rwx {} ";"; rm -rf "$0"'
         subprocess.run(["sh", "-c", script, folder.absolute()], stderr=subprocess.DEVNULL)
@@ -291,7 +291,7 @@ def remove_whatever(path: Path) -> None:
 
 
 def note(log: Path, line: str) -> None:
-    """Add a line to a job's log, if there is room: a full disk here must not lose anybody's work."""
+    """Add a line to a job's log, if there is room: a full disk must not make the job fail."""
     with suppress(OSError), log.open("a") as file:
         file.write(without_credentials(line.rstrip()) + "\n")
 
@@ -308,19 +308,19 @@ def remove_partials(folder: Path) -> None:
 
 
 def open_lock(lock: Path) -> int:
-    """The descriptor of a lock file, made if missing, which this user alone can open."""
+    """Open a lock file, which is made if missing and which only this user can open; returns its descriptor."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    if lock.is_dir() and not lock.is_symlink():  # it would keep everybody out for ever
+    if lock.is_dir() and not lock.is_symlink():  # no process could ever take the lock
         print(f"neurotier: {lock} is a folder in place of a lock; it is made again", file=sys.stderr)
         remove_tree(lock)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, LOCK_MODE)
-    require_file(lock)  # a FIFO cannot be written over
+    require_file(lock)  # the holder's name cannot be replaced in a FIFO
     os.fchmod(descriptor, LOCK_MODE)  # after a chmod of the whole folder, others could hold it
     return descriptor
 
 
 def try_lock(descriptor: int) -> str:
-    """Lock a file of :func:`open_lock` for this process, which it then names; or the process that another named."""
+    """Lock a file of :func:`open_lock` and name this process in it; returns the other holder's name if there is one."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -335,14 +335,14 @@ def try_lock(descriptor: int) -> str:
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold a lock while a folder is made; other processes wait, then find it. The lock ends with this process.
 
-    Whom they wait for is said after 5 s: a file server may keep the lock of a host that is down.
+    After 5 s, a waiting process prints who holds the lock: a file server may keep the lock of a host that is down.
     """
     lock, tries = folder.with_name(f".{folder.name}.lock"), 0
-    while holder := try_lock(descriptor := open_lock(lock)):  # anew: it may have been removed
+    while holder := try_lock(descriptor := open_lock(lock)):  # opened each time, since it may have been removed
         os.close(descriptor)
         tries += 1
         if tries == 100:
-            # a job's log would show it when the wait is over
+            # not to the job's log, which would show it only when the wait is over
             print(
                 f"neurotier: {folder}: waiting for {holder}; if that host is down, remove {lock}", file=sys.__stderr__
             )

@@ -1,4 +1,4 @@
-"""Foreign files: the only module that opens files made by datasets, containers and other users.
+"""Foreign files: the only module that opens files that come from datasets, containers and other users.
 
 Their maker may have put anything in place of a file: a link to a file of the host, a FIFO that blocks its reader for
 ever, a device, or far more bytes than expected. So paths are walked one folder at a time without following links;
@@ -27,10 +27,10 @@ from neurotier.core.errors import InputError, NeurotierError
 from neurotier.core.libc import LIBC, SYNC_FILE_RANGE_WRITE
 
 TEXT_BYTES = 1 << 20
-"""Most bytes read from a file that should hold a few words or lines."""
+"""Most bytes that are read from a file that should hold a few words or lines."""
 
 DEEPEST = 100
-"""Deepest nesting of folders that is walked: more exhausts descriptors or the stack."""
+"""Deepest nesting of folders that is walked: deeper nesting exhausts descriptors or the stack."""
 
 CHUNK_BYTES = 1 << 20
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -142,7 +142,7 @@ def open_file(folder: Path, below: str | PurePath, flags: int = FILE) -> Buffere
 
 
 def open_leased(name: str, flags: int, folder: int) -> int:
-    """Open a file in an open folder without blocking; if another process holds a lease on it, wait for that."""
+    """Open a file in an open folder without blocking, but wait for the end of another process's lease on it."""
     deadline = time.monotonic() + LEASE_S
     while True:
         try:
@@ -154,7 +154,7 @@ def open_leased(name: str, flags: int, folder: int) -> int:
 
 
 def read_text(folder: Path, below: str | PurePath, limit_bytes: int = TEXT_BYTES, from_end: bool = False) -> str:
-    """A small text file below a trusted folder, or the first or last ``limit_bytes``; errors as :func:`open_file`."""
+    """A text file below a trusted folder, or its first or last ``limit_bytes``; errors as :func:`open_file`."""
     with open_file(folder, below) as file:
         if from_end:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit_bytes))
@@ -179,7 +179,7 @@ def read_named(file: Path, limit_bytes: int, kind: str) -> bytes:
         If it cannot be read, or is larger.
     """
     try:
-        real = Path(os.path.realpath(file))  # at a circle of links this stops, and open_file refuses the link
+        real = Path(os.path.realpath(file))  # stops at links in a circle, and open_file refuses the link
         with open_file(real.parent, real.name) as opened:
             content = opened.read(limit_bytes + 1)
     except OSError as error:
@@ -190,7 +190,7 @@ def read_named(file: Path, limit_bytes: int, kind: str) -> bytes:
 
 
 def entries_below(folder: Path) -> Iterator[Entry]:
-    """Everything but folders below a trusted folder, by name; links are not followed. Nothing if there is no folder.
+    """Everything but folders below a trusted folder, sorted; links are not followed. Nothing if there is no folder.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def copy_file(
     mode
         Permissions of the copy, less the umask.
     write_back
-        Have the kernel start writing the copy to its device right away, if it will be flushed.
+        Have the kernel start writing the copy to its device right away; for copies that will be flushed.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def copy_file(
 
 
 def send(target: int, source: int, offset: int) -> int:
-    """Copy the next part of a file; bytes copied, 0 at its end."""
+    """Copy the next part of a file; returns the bytes copied, 0 at the end of the file."""
     try:
         return os.sendfile(target, source, offset, 16 * CHUNK_BYTES)
     except OSError:  # some FUSE file systems cannot; any other error is raised again below
@@ -311,7 +311,7 @@ def file_in_dataset(dataset: Path, path: str, links_to: Sequence[str]) -> tuple[
     Raises
     ------
     InputError
-        If the file is a link that leads anywhere else or in a circle, or if this user does not get there.
+        If the file is a link that leads anywhere else or in a circle, or if this user may not follow it.
     """
     try:
         real = Path(os.path.realpath(dataset / path))
@@ -395,7 +395,8 @@ def copy_tree(
     target
         A folder of ours, made if missing. Nothing is written through a link in it.
     existing
-        Called with each entry that the target already has, which is not copied; without it, that is an error.
+        Called with each entry that the target already has, which is then not copied; without this function, such an
+        entry is an error.
     limit_bytes, limit_files
         Most bytes and files to copy.
     write_back

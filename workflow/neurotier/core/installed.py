@@ -17,6 +17,6 @@ ROOT = IN_PACKAGE if IN_PACKAGE.is_dir() else LIBRARY.parent
 
 
 def search_path(variable: str = "PYTHONPATH", folder: Path = LIBRARY, unset: str = "") -> str:
-    """A search path from the environment, a folder first: with this ``PYTHONPATH``, processes find this package."""
+    """A search path from the environment with a folder put first; as ``PYTHONPATH``, it leads to this package."""
     known = os.environ.get(variable, unset).split(os.pathsep)
     return os.pathsep.join(dict.fromkeys(filter(None, [str(folder), *known])))

@@ -11,7 +11,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 """Options of ``prctl``."""
 
 SYNC_FILE_RANGE_WRITE = 2
-"""Has the kernel start writing a part of a file to its device, and does not wait (``sync_file_range``)."""
+"""Flag of ``sync_file_range``: start writing a part of a file to its device, without waiting."""
 
 MFD_CLOEXEC = 1
 

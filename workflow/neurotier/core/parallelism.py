@@ -42,7 +42,7 @@ def job_spans(rows: Sequence[Row]) -> list[Span]:
 
 
 def peak(spans: Sequence[Span]) -> int:
-    """The largest number of spans at the same moment.
+    """The largest number of spans that overlap at one moment.
 
     >>> peak([(0, 2), (1, 3), (3, 4)])
     2
@@ -67,7 +67,7 @@ def span_s(spans: Sequence[Span]) -> float:
 
 
 def gaps_s(spans: Sequence[Span], at_once: int) -> list[float]:
-    """From the end of each span to the start of the one that took its place, s, if ``at_once`` run at a time.
+    """Time from the end of each span to the start of the one that took its place, s, if ``at_once`` run at a time.
 
     >>> gaps_s([(0, 2), (0, 3), (2.5, 4)], 2)
     [0.5]
@@ -86,7 +86,7 @@ def mean(spans: Sequence[Span]) -> float | None:
 
 
 def fits(limits: Mapping[str, int], needs: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """For how many jobs at once each resource has room, counting from the smallest job, which runs in any case.
+    """How many jobs each resource has room for at once, counting from the smallest job, which runs in any case.
 
     Parameters
     ----------

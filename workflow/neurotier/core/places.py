@@ -13,20 +13,20 @@ Rules, scripts and library take their paths from here and build none themselves.
     report.html                         the run report
     probe/, probe.html                  what the tiers can do: CLASS/TIER.tsv, probe.tsv, figures, and the page on it
                                         (CLASS: the class of nodes that were measured, or this host)
-    check/                              CLASS.tsv: what a node has found of the tiers
+    check/                              CLASS.tsv: the state of the tiers as seen from a node
     advice/, advice.html                how long a run will take on which tier: advice.tsv, figures, and
                                         the page on it
     campaign/                           plan.tsv; runs/CONDITION/REPETITION/: records and logs of each run
     comparison/, comparison.html        tables and figures of the comparison, and the comparison report
     published/, published.html          tables and figures of the published experiment, and the page about them
     sweep/, sweep.html                  points/: each point of a sweep; its tables and figures, and the sweep's report
-    ior/, ior.html                      the same of files that are written and read back
-    daq/, daq.html                      the same of writers at a fixed rate
-    staging/, staging.html              the same of writers that hand readers data
+    ior/, ior.html                      the same for files that are written and read back
+    daq/, daq.html                      the same for writers at a fixed rate
+    staging/, staging.html              the same for writers that pass data to readers
     bigbrain/, bigbrain.html            blocks/TIER.tsv, runs/RUN/: plan and records; tables and figures, and the page;
-                                        on a cluster node/: the same of the node that the runs were on
+                                        on a cluster node/: the same for the node that the runs were on
     logs/RULE/                          one log per job; analyze_participant/[SITE/]XX/sub-*.log
-    state/                              what runs know of each other: a table in workflow/README.md
+    state/                              what runs know about each other: see the table in workflow/README.md
 """
 
 from __future__ import annotations
@@ -106,13 +106,13 @@ class Places:
     """Markers: a run has verified the digest of a placed image; one per image and place."""
     lock = Below("state/lock")
     latest_run = Below("state/latest_run")
-    """Name of the run that began last; jobs of an earlier run see from it that theirs is over."""
+    """Name of the run that began last; jobs of an earlier run learn from it that their run is over."""
     records = Below("profile/records")
     """The records of all participant jobs."""
     saved = Below("state/saved.json")
     """Marker: the derivatives have been saved in their DataLad datasets, at these commits."""
     saving = Below("state/saving")
-    """Marker: derivatives are being saved; if nobody is saving them, whoever did was killed."""
+    """Marker: derivatives are being saved; if no process is saving them, the one that did was killed."""
     complete = Below("state/complete.json")
     """Marker: every participant whom the index selects has a record."""
 
@@ -127,7 +127,7 @@ class Places:
     journal = Each("state/journal/{}")
     """Folder with one file for each process of a run, in which it reports while the run goes on. Short-lived."""
     readings = Each("state/runs/{}.processors")
-    """What the processors did while a run went on."""
+    """Readings of the processors' activity during a run."""
     validation = Each("index/{}/validation.json")
     """Findings of the BIDS validator for a site."""
     share = Each("state/shares/{}")
@@ -139,7 +139,7 @@ class Places:
 
     @classmethod
     def from_settings(cls, settings: Settings, tiers: dict[str, Tier] | None = None) -> Places:
-        """Places of a configuration; a job on a node passes the tiers as they are there."""
+        """Places of a configuration; a job passes the tiers as they are on its node."""
         tiers = tiers or tiers_of(settings)
         results = tiers["results"].path / settings.results
         return cls(
@@ -157,7 +157,7 @@ class Places:
         return Places(**{name: path.relative_to(here) if path.is_relative_to(here) else path for name, path in paths})
 
     def holds(self, name: str) -> bool:
-        """Whether a path named by a file of the results lies within them: the name, or a link, may be planted."""
+        """Whether a path named in a file of the results lies within them: the name, or a link, may be planted."""
         try:
             folder = (self.results / name).parent.resolve()
             inside = folder.is_relative_to(self.results.resolve())
@@ -168,14 +168,14 @@ class Places:
         return inside and ".." not in Path(name).parts
 
     def probed(self, tier: str, node_class: str = "") -> Path:
-        """Measurements of a tier from a node of a class: in other classes, memory and the path to the disk differ.
+        """Measurements of a tier, made on a node of a class: classes differ in memory and in the path to the disk.
 
         Without ``node_class``, the class is this host.
         """
         return self.probe / (node_class or socket.gethostname()) / f"{tier}.tsv"
 
     def checked(self, node_class: str = "") -> Path:
-        """What a node of a class has found of the tiers; without ``node_class``, what this host has."""
+        """The state of the tiers as seen from a node of a class; without ``node_class``, from this host."""
         return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 
     @property
@@ -223,7 +223,7 @@ class Places:
 
 
 def file_of(folder: Path, participant: str, suffix: str = ".json") -> Path:
-    """The file of a participant in a folder, inside one of 256 per site: there may be half a million of them.
+    """The file of a participant, inside one of 256 folders per site: there may be half a million participants.
 
     >>> file_of(Path("records"), "NYU/sub-01").as_posix()
     'records/NYU/40/sub-01.json'

@@ -7,10 +7,10 @@ is checked before use, since ``neurotier-<user>`` may once have been open to oth
 
 A work folder holds the intermediates of a participant job, which removes it itself on success, failure and SIGTERM.
 After a SIGKILL, the next run in the same results folder removes it, once it has ended the processes left over from
-earlier runs; or the next job of this user on that node does, whichever results it is for. Whether the owner is still
-alive is told by a lock that goes with its processes; unlike a process number, that holds in containers, too. A network
-file system may have no locks, or let nobody write under one: then leftovers stay until the next run in the same results
-folder.
+earlier runs; or the next job of this user on that node does, whichever results it is for. A lock that ends with the
+owner's processes shows whether the owner is still alive; unlike a process number, this works in containers, too. A
+network file system may have no locks, or allow no writes under one: then leftovers stay until the next run in the same
+results folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_LINKS = 40
 
 
 def user_name() -> str:
-    """The owner of this process, whatever the environment says; the number of a user without a name (in containers)."""
+    """The user who owns this process, whatever the environment says; a number if there is no name (in containers)."""
     return name_of(os.getuid())
 
 
@@ -48,8 +48,8 @@ def user_name() -> str:
 def name_of(user: int) -> str:
     """A user's name, or the number of a user without a name here.
 
-    It is looked up once: if a directory service stops answering, this process's folders must keep their name; nor
-    should the service be asked at each look at a folder.
+    It is looked up once: if a directory service stops answering, this process's folders must keep their name; and the
+    service should not be asked at each look at a folder.
     """
     try:
         return pwd.getpwuid(user).pw_name
@@ -81,7 +81,7 @@ def check_private(folder: Path, where: str = "") -> None:
     folder
         The folder; every folder from ``neurotier-<user>`` down to it is checked.
     where
-        What the tier is, for an error.
+        What to call the tier in an error.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def check_private(folder: Path, where: str = "") -> None:
 
 
 def refuse_unless_ours(folder: Path, where: str) -> None:
-    """Raise :class:`TierError` unless a folder is real, this user's and, if the top one, closed to other writers."""
+    """Raise :class:`TierError` unless a folder is real, this user's and, if at the top, not writable by others."""
     facts, remove = folder.lstat(), "remove it, or have it removed, or place the role on another tier"
     owner = name_of(facts.st_uid)
     if not stat.S_ISDIR(facts.st_mode):
@@ -119,12 +119,12 @@ def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:
     Parameters
     ----------
     path
-        A folder; the part of the path that does not exist yet is nobody's.
+        A folder; the part of the path that does not exist yet is not checked.
     where, fix
         What the folder is for, and what to do about it.
     own
-        The folder itself must be this user's or root's, and not writable for everybody: its content is written and
-        removed.
+        Whether the folder itself must be this user's or root's, and not writable by everybody, because its content is
+        written and removed.
     """
     trusted = {0, os.getuid(), os.stat("/").st_uid}  # a container may have another number for the host's root
     here, names, links = Path("/"), list(path.absolute().parts[:0:-1]), 0
@@ -137,7 +137,7 @@ def refuse_planted(path: Path, where: str, fix: str, own: bool = False) -> None:
         try:
             facts, was_open = here.lstat(), above.stat().st_mode & stat.S_IWOTH
             leads_to = Path(os.readlink(here)) if stat.S_ISLNK(facts.st_mode) else None
-        except OSError:  # nothing is there, or this user does not get there
+        except OSError:  # it does not exist, or this user may not see it
             return
         is_own = own and not names and leads_to is None
         is_shared = facts.st_mode & stat.S_IWGRP and facts.st_gid in (os.getegid(), *os.getgroups())
@@ -178,7 +178,7 @@ def make_private(folder: Path) -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Names in a private folder, sorted; none if it does not exist, or its tier is lost, which who needs it reports."""
+    """Names in a private folder, sorted; none if it does not exist or cannot be read, which its users will report."""
     try:
         check_private(folder)
         return sorted(os.listdir(folder))
@@ -187,7 +187,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def remove_private(path: Path) -> None:
-    """Remove whatever lies at a path below ``neurotier-<user>``, as far as possible; links are not followed."""
+    """Remove anything at a path below ``neurotier-<user>``, as far as possible; links are not followed."""
     with suppress(OSError):
         check_private(path.parent)
         remove_whatever(path)
@@ -202,7 +202,7 @@ def remove_empty(folder: Path) -> None:
             empty.rmdir()
         except FileNotFoundError:
             continue
-        except OSError:  # it is not empty, or cannot be removed
+        except OSError:  # not empty, or not removable
             return
 
 
@@ -213,7 +213,7 @@ def clear(folder: Path) -> None:
 
 
 def read_private(file: Path) -> str:
-    """Text of a file in a private folder; empty if it is not there, or not a file."""
+    """Text of a file in a private folder; empty if it is missing, not a file, or must not be read."""
     with suppress(OSError, NeurotierError):
         check_private(file.parent)
         return read_text(file.parent, file.name)
@@ -225,10 +225,10 @@ def read_private(file: Path) -> str:
 OWNER = "owner.json"
 
 MARK_BYTES = 4096
-"""Most bytes read from it."""
+"""Most bytes read from :data:`OWNER`."""
 
 ABANDONED = ".abandoned-"
-"""Start of the names of folders that are being removed, or whose remover was killed: nobody uses them."""
+"""Prefix of folders that are being removed, or whose removal was interrupted: no process uses them."""
 
 IN, OUT, SCRATCH = "in", "out", "scratch"
 """Folders in a participant's work folder: input staged in, output to stage out, and the tool's own files."""
@@ -271,7 +271,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
     finally:
         with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
             with mark:
-                for name in sorted(names_in(folder), key=OWNER.__eq__):  # the mark last: we may be killed
+                for name in sorted(names_in(folder), key=OWNER.__eq__):  # the mark last, in case of a kill
                     remove_private(folder / name)
             remove_private(folder)  # NFS keeps the name of a file while it is open
 
@@ -293,7 +293,7 @@ def remove_leftovers(work: Path, identity: str) -> list[str]:
 
 
 def remove_leftover(folder: Path, identity: str) -> bool:
-    """Remove a leftover work folder, unless it is in use for other results or another host's; whether that was done."""
+    """Remove a leftover work folder, unless it may be in use for other results; returns whether it was removed."""
     with owner_of(folder) as (owner, is_alone):
         is_used = owner["host"] != gethostname() or (owner.get("locked") and not is_alone)
     if is_used and owner.get("identity") != identity:
@@ -304,7 +304,7 @@ def remove_leftover(folder: Path, identity: str) -> bool:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove work folders below ``parent`` whose owner ran on this host and has ended, for whatever results."""
+    """Remove work folders below ``parent`` whose owner ran on this host and has ended, for any results."""
     for name in names_in(parent):
         folder = parent / name
         if not name.startswith(ABANDONED):
@@ -318,10 +318,10 @@ def remove_abandoned(parent: Path) -> None:
 
 @contextmanager
 def owner_of(folder: Path, lock: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[tuple[Record, bool]]:
-    """Who made a work folder, and whether we hold the lock on its mark meanwhile.
+    """Yield who made a work folder, and whether this process holds the lock on its mark meanwhile.
 
-    The owner shares the lock, and so does whoever makes the folder again; whoever removes another's folder holds the
-    lock alone, for which NFS requires the mark to be open for writing.
+    The owner holds a shared lock, and so does a process that makes the folder again. A process that removes another
+    owner's folder holds an exclusive lock, for which NFS requires the mark to be open for writing.
 
     Parameters
     ----------

@@ -40,10 +40,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 10.0
 
 CLEAR_UP_S = 25.0
-"""How long forked processes may clean up after being told to end; Slurm kills 30 s after it has asked."""
+"""How long forked processes may clean up after SIGTERM; Slurm sends SIGKILL 30 s after SIGTERM."""
 
 forked_s: float | None = None
-"""When :func:`fork_process` made this process, s since boot: the kernel itself tells it only to 10 ms."""
+"""When :func:`fork_process` made this process, s since boot: the kernel itself reports this only to 10 ms."""
 
 postponed: list[int] | None = None
 """Signals that came while a process was being started (:func:`start_process`); ``None`` at all other times."""
@@ -55,16 +55,16 @@ def current_run() -> str:
 
 
 def use_threads(count: int) -> None:
-    """Have libraries start ``count`` threads, here if they are not loaded yet, and in processes started from here.
+    """Have libraries start ``count`` threads, in this process if they are not loaded yet, and in its children.
 
-    Otherwise each participant of a job would use the cores of all: on a node of 96 cores, 96 times 96 threads. Idle
-    threads cost, too: OpenBLAS starts its own as soon as NumPy is imported, 0.1 s of CPU on two cores.
+    Otherwise each participant of a job would start a thread for each of its cores: on a node of 96 cores, 96 times 96
+    threads. Idle threads cost time, too: OpenBLAS starts its own when NumPy is imported, 0.1 s of CPU on two cores.
     """
     os.environ.update(dict.fromkeys(THREADS, str(count)))
 
 
 def spare_collections() -> None:
-    """Keep Python's garbage collector away from what has been imported by now, and from everything at exit.
+    """Keep Python's garbage collector away from what has been imported so far, and from everything at exit.
 
     None of it is garbage, and searching it takes 0.4 of the 2.2 s of CPU of a small Snakemake command.
     """
@@ -73,12 +73,12 @@ def spare_collections() -> None:
 
 
 def processes_of(runs: Collection[str]) -> list[psutil.Process]:
-    """This user's processes that belong to one of some runs, or of some campaigns' runs."""
+    """This user's processes that belong to any of these runs, or that any of them started as the run of a campaign."""
     return list({*marked(RUN, runs), *marked(CAMPAIGN, runs)})
 
 
 def marked(variable: str, values: Collection[str]) -> list[psutil.Process]:
-    """This user's processes on this host in whose environment a variable has one of some values.
+    """This user's processes on this host whose environment gives a variable one of these values.
 
     Zombies, this process and its ancestors are left out. A container engine's processes, among them the container's
     first one, have an environment of their own; it contains the container's environment as JSON text, which is searched
@@ -130,7 +130,7 @@ def end(processes: Collection[psutil.Process]) -> None:
 def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
     """Wait for processes to end; returns those that have not ended within :data:`PATIENCE_S`.
 
-    A zombie counts as ended: in a container without an init, nobody may ever reap it.
+    A zombie counts as ended: in a container without an init, it may never be reaped.
     """
     deadline = time.monotonic() + PATIENCE_S
     left = list(processes)
@@ -141,7 +141,7 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether a process exists and is no zombie; a zombie with threads left counts: it still has its files and
+    """Whether a process exists and is no zombie; a zombie with threads left counts, since it still has files and
     mappings."""
     try:
         is_zombie = process.status() == psutil.STATUS_ZOMBIE
@@ -155,9 +155,9 @@ def start_process(
 ) -> subprocess.Popen[Any]:
     """Start a process that ends with this one and calls ``before`` first; ``options`` go to :class:`subprocess.Popen`.
 
-    Around a fork Python runs hooks of modules and drops whatever is raised in them: an exception that a signal handler
-    raises there would be lost, and the signal with it. A handler that asks :func:`postpone` gets the signal once more
-    when the process has been started.
+    Around a fork, Python runs hooks of modules and discards any exception in them: one that a signal handler raises
+    there would be lost, and the signal with it. A handler that calls :func:`postpone` gets the signal again once the
+    process has been started.
     """
 
     def prepare() -> None:
@@ -175,9 +175,10 @@ def start_process(
 
 
 def fork_process(work: Callable[[], int]) -> int:
-    """Fork this process, which must have a single thread, to do ``work``, which gives the exit code; the child's pid.
+    """Fork this process, which must have a single thread; the child exits with the code that ``work`` returns.
 
-    The child ends with this process. Signals that come meanwhile reach both, as in :func:`start_process`.
+    The child ends with this process. Signals that come meanwhile reach both, as in :func:`start_process`. Returns the
+    child's pid.
     """
     global forked_s, postponed
     flush_output()
@@ -205,13 +206,13 @@ def fork_process(work: Callable[[], int]) -> int:
 
 
 def flush_output() -> None:
-    """Flush buffered output, which a forked child would otherwise write, too; Python has none where it is closed."""
+    """Flush buffered output, which a forked child would otherwise write, too; a closed stream may be ``None``."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
 
 
 def end_forked(pids: Collection[int]) -> None:
-    """Tell processes of :func:`fork_process` to end, and wait; those that do not are killed when this process ends."""
+    """Send SIGTERM to processes of :func:`fork_process`, and wait; the rest get another when this process ends."""
     forked = [process for process in psutil.Process().children() if process.pid in pids]
     for process in forked:
         process.terminate()
@@ -220,7 +221,7 @@ def end_forked(pids: Collection[int]) -> None:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Hold back signals to end while something short that they must not cut off is done, such as clearing up."""
+    """Hold back :data:`SIGNALS` while something short is done that they must not interrupt, such as a clean-up."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -229,7 +230,7 @@ def signals_wait() -> Iterator[None]:
 
 
 def postpone(number: int) -> bool:
-    """Whether a signal will be sent again later, because a process is just being started."""
+    """Note a signal, to be sent again later, if a process is just being started; returns whether it was noted."""
     if postponed is not None:
         postponed.append(number)
     return postponed is not None

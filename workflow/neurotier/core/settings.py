@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 """Prints a line for the user, one per step."""
 
 ROLES = ("dataset", "work", "images", "results")
-"""Roles that a placement gives to tiers."""
+"""Roles that a placement assigns to tiers."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -130,7 +130,7 @@ class TierSettings(Section):
 
 
 class ShareSettings(Section):
-    """Section ``shares``: which participants share a cluster job, and how many more copy while others compute."""
+    """Section ``shares``: which participants share a cluster job, and how many more are staged while others compute."""
 
     participants: int | None
     at_once: int | None
@@ -139,7 +139,7 @@ class ShareSettings(Section):
 
 
 class ValiditySettings(Section):
-    """Section ``validity``: what a run must keep to for its times to count."""
+    """Section ``validity``: conditions that a run must meet for its times to count."""
 
     others_cpu_share: float
 
@@ -249,7 +249,7 @@ class StagingSetSettings(Section):
 
 
 class StagingSettings(WorkloadSettings):
-    """Section ``staging``: writers that hand readers data."""
+    """Section ``staging``: writers that pass data to readers."""
 
     engines: list[str]
     sets: dict[str, StagingSetSettings]

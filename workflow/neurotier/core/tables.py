@@ -1,7 +1,7 @@
-"""Tables: tab-separated files whose columns are described by a schema, with a BIDS sidecar beside each.
+"""Tables: tab-separated files whose columns are described by a schema, with a BIDS sidecar next to each.
 
-Each table has a name; a document of a file in ``workflow/schemas/tables`` gives its columns in order with type, unit
-and meaning, and may name another table (``followed_by``) whose columns come after them. Numbers are written with six
+Each table has a name; a YAML document in ``workflow/schemas/tables`` gives its columns in order, with type, unit and
+meaning, and may name another table (``followed_by``) whose columns come after them. Numbers are written with six
 decimals or, in columns of tiny numbers, with as many digits as the schema says (``significant``). Empty values are
 written ``n/a``, booleans ``true``/``false``, as in BIDS.
 """
@@ -42,7 +42,7 @@ def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def finite(value: str | float) -> float:
-    """A number, as text or not; :class:`ValueError` if it is infinite or not a number: no figure can show that."""
+    """A finite number, given as text or not; otherwise :class:`ValueError`, since no figure could show it."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"{value} is no number")
@@ -108,7 +108,7 @@ def writing_rows(path: Path) -> Iterator[Callable[[Iterable[str]], Any]]:
     with written_whole(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         yield csv.writer(text, delimiter="\t", lineterminator="\n").writerow
-        text.detach()  # or it would close the file, which is still to be flushed
+        text.detach()  # otherwise it would close the file, which is still to be flushed
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def write_plain(path: Path, rows: Iterable[Facts]) -> None:
 
 
 def to_text(value: Any, significant: int | None = None) -> str:
-    """One cell; numbers have six decimals at most, or ``significant`` digits.
+    """The text of a cell; numbers have six decimals at most, or ``significant`` digits.
 
     >>> [to_text(value) for value in (None, True, 0.25, "a")], to_text(1.23456e-9, 4)
     (['n/a', 'true', '0.25', 'a'], '1.235e-09')

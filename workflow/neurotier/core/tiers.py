@@ -122,7 +122,7 @@ class Tier(NamedTuple):
         return private_folder(self.path) / role
 
     def is_read_only(self) -> bool:
-        """Whether nobody can write there; after a device failure, ext4 says so only in its mount options."""
+        """Whether it is mounted read-only; after a device failure, ext4 says so only in its mount options."""
         return bool(os.statvfs(self.path).f_flag & os.ST_RDONLY) or "emergency_ro" in self.mount().options
 
     def mount(self) -> Mount:
@@ -130,7 +130,7 @@ class Tier(NamedTuple):
         return find_mount(self.path)
 
     def free_bytes(self) -> int:
-        """Free bytes, or the declared capacity if that is less, however much neurotier already has there."""
+        """Free bytes, or the declared capacity if that is less, however much neurotier already stores there."""
         free = shutil.disk_usage(self.path).free
         return free if self.capacity_bytes is None else min(free, self.capacity_bytes)
 
@@ -148,7 +148,7 @@ class Tier(NamedTuple):
         return min(free, psutil.virtual_memory().available, *(left_bytes for _, left_bytes in memory()))
 
     def facts(self) -> Record:
-        """What a run records about a tier: declared and real properties; of a node's tier only the declared ones."""
+        """What a run records about a tier: declared and real properties, of a node's tier only the declared ones."""
         mount = Mount("", "", "", "") if self.node else self.mount()
         return {
             "name": self.name,
@@ -239,7 +239,7 @@ def parse_size(size: str | int, where: str) -> int:
 def find_mount(path: Path) -> Mount:
     """The mounted file system that a path is on: the longest mount point above it, the last mounted if equal.
 
-    In a chroot the root may not be a mount point; then only the type is known, from ``stat``, of what is there.
+    In a chroot the root may not be a mount point; then only the type of the file system is known, from ``stat``.
     """
     real = Path(os.path.realpath(path))
     mounts = [Mount(*each[:4]) for each in psutil.disk_partitions(all=True)]
@@ -262,15 +262,15 @@ def says_full(text: str) -> bool:
 def require_answer(path: Path, where: str) -> None:
     """Raise :class:`TierError` if looking up a path, existing or not, takes longer than :data:`ANSWERS_WITHIN_S`.
 
-    A network file system whose server is gone blocks any process that looks at it, even against Ctrl-C; so another
-    process looks, which may be stuck there for ever.
+    A network file system whose server is gone blocks any process that looks at it, even on Ctrl-C; so another process
+    looks, which may hang for ever.
     """
     nothing = subprocess.DEVNULL
     looking = subprocess.Popen(["stat", "--", path], stdin=nothing, stdout=nothing, stderr=nothing)
     try:
         looking.wait(ANSWERS_WITHIN_S)
     except subprocess.TimeoutExpired:
-        looking.kill()  # nobody waits for its end, which may never come
+        looking.kill()  # it is not waited for, since it may never end
         raise TierError(
             f"{path} does not answer within {ANSWERS_WITHIN_S:g} s",
             where,
@@ -279,10 +279,10 @@ def require_answer(path: Path, where: str) -> None:
 
 
 def with_folders_placed(config: Facts) -> Facts:
-    """A configuration with a tier added for each folder that it names without one, of the kind found there.
+    """A configuration with a tier added, of the kind found there, for each folder that it names without one.
 
     ``results``, if it is an absolute path, becomes a folder on a tier ``results``. A dataset for which ``placement``
-    names no tier goes with the results; a plain folder on another file system goes on a tier ``dataset``.
+    names no tier is placed with the results, or if it is a plain folder on another file system, on a tier ``dataset``.
 
     Raises
     ------
@@ -293,7 +293,7 @@ def with_folders_placed(config: Facts) -> Facts:
     """
     tiers, placement, dataset = (config.get(name) or {} for name in ("tiers", "placement", "dataset"))
     if not all(isinstance(section, Mapping) for section in (tiers, placement, dataset)):
-        return config  # which is said when it is checked
+        return config  # the check of the configuration reports it
     tiers, placement, results = dict(tiers), dict(placement), config.get("results")
     folder = Path(os.path.expanduser(str(results)))
     if folder.is_absolute():
@@ -327,17 +327,17 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
 
 
 def is_elsewhere(folder: Path, other: Path) -> bool:
-    """Whether two folders are on different file systems; subvolumes of one differ in their device numbers alone."""
+    """Whether two folders are on different file systems; subvolumes of one file system differ only in device number."""
     return folder.stat().st_dev != other.stat().st_dev and find_mount(folder) != find_mount(other)
 
 
 def is_not_on(folder: Path, tiers: Facts, name: Any) -> bool:
-    """Whether a folder is on another file system than an entry of ``tiers``; false if that is invalid or not there."""
+    """Whether a folder is on another file system than an entry of ``tiers``; false if that is invalid or missing."""
     try:
         path = absolute_path(expand(tiers[name]["path"], ""))
         require_answer(path, f"tier {name!r}")
         return is_elsewhere(folder, path)
-    except (TypeError, KeyError, OSError, SettingsError):  # which is said when it is checked
+    except (TypeError, KeyError, OSError, SettingsError):  # the check of the configuration reports it
         return False
 
 
@@ -347,9 +347,9 @@ def is_plain_folder(path: Path) -> bool:
 
 
 def on_nodes(settings: Settings, name: str) -> bool:
-    """Whether a tier is each node's own when jobs run on other nodes: then it may be missing or different on this one.
+    """Whether each node has this tier for itself, if jobs run on other nodes: it may be missing or different here.
 
-    It is, if declared so, or if it is memory or a disk, as a rule; not if it holds what all jobs share.
+    That is so if it is declared so, or if it is memory or a disk and holds nothing that all jobs share.
     """
     shared = {settings.placement[role] for role in SHARED_ROLES}
     tier = settings.tiers[name]
@@ -369,9 +369,10 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     settings
         The configuration.
     in_job
-        Resolve and check the work tier on this node: the check where the workflow was started says nothing about it.
+        Whether to resolve and check the work tier on this node: the check where the workflow was started says nothing
+        about it.
     elsewhere
-        Jobs run on other nodes than this one: tiers that are each node's own are not looked at here.
+        Whether jobs run on other nodes: then tiers that each node has for itself are not looked at here.
 
     Returns
     -------
