@@ -47,7 +47,7 @@ class Image(NamedTuple):
     size_bytes
         Size of the content, from the annex key or the file; ``None`` if unknown.
     content
-        Version of the content: annex key, or size and time of change.
+        Version of the content: annex key, or size and modification time.
     """
 
     participant: str
@@ -102,7 +102,8 @@ def read_image(path: str, site: str) -> Image:
     Raises
     ------
     InputError
-        If the name is not BIDS, disagrees with the folders, or is of derivatives or of a part other than the magnitude.
+        If the name is not BIDS, disagrees with the folders, or is that of a derivative or of a part other than the
+        magnitude.
 
     Examples
     --------
@@ -167,9 +168,9 @@ def is_bids(folder: Path) -> bool:
 
 
 def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
-    """A function that says whether a filter selects a label. A filter may list thousands.
+    """A function that tells whether a filter selects a label. A filter may list thousands.
 
-    A label behind a minus is left out. All others are selected if the filter names none of them.
+    A label with a minus before it is left out. If the filter names no others, it selects all of them.
 
     >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
     (True, True, False)

@@ -1,6 +1,6 @@
-"""Commands: git, git-annex and DataLad as called here: found, never asking questions, retried, errors explained.
+"""Calls of git, git-annex and DataLad: they never ask the user, are retried, and have their failures explained.
 
-Any failure of theirs becomes an error of one line.
+Any failure of these programs becomes an error of one line.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ PASSING = re.compile(
     r"|git-annex gave no reason|database is locked|(?<!/)\.git/annex/(tmp|objects)/.* does not exist",
     re.IGNORECASE,
 )
-"""Failures that pass: of a network, where a proxy may send a page in place of a content; or since another git-annex
-fetched or dropped the same content at that moment."""
+"""Failures that a retry may cure: of a network, where a proxy may send a page in place of the content; or because
+another git-annex fetched or dropped the same content at that moment."""
 
 FETCHED_BY_ANOTHER = re.compile(r"transfer already in progress|unable to take transfer lock")
 """What git-annex prints instead of waiting when another process is fetching the same content."""
@@ -51,8 +51,8 @@ TOGETHER = 2000
 """Most files per command: Linux usually allows 2 MiB of arguments and environment."""
 
 WITH_TREE = re.compile(r"(\w[\w-]{35}) .*exporttree=yes")
-"""Line of ``remote.log`` about a special remote that holds a tree, with its identifier: a dataset brings it, and could
-have git-annex take another word for an option, and run a program."""
+"""Line of ``remote.log`` about a special remote that holds an exported tree, with its identifier. The line comes from
+the dataset: git-annex could take an identifier of another form for an option, and run a program."""
 
 NO_ANNEX = "First run: git-annex init"
 """Message of git-annex in a repository that it has not initialised."""
@@ -66,12 +66,13 @@ OVERRULED = {
     "clone.defaultRemoteName": "origin",
     "commit.gpgSign": "false",  # nobody is there to type a passphrase
 }
-"""Keys with which the repository that a dataset is cloned from could make git and git-annex run commands: to get
-contents from a path on this machine, git-annex works in that repository. The first checks what a dataset would have it
-start. By the name of the remote a clone is asked for its source."""
+"""Settings of git that are overruled. With most of them, the repository that a dataset is cloned from could make git
+and git-annex run commands: to get contents from a path on this machine, git-annex works in that repository. The first
+runs our check of what a dataset would have git-annex start. The name of the remote is fixed, since clones are asked for
+their source by it."""
 
 OF_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")
-"""Variables that git sets for its hooks and for ``git rebase --exec``: git would work in that repository only."""
+"""Variables that git sets for its hooks and for ``git rebase --exec``: with them, git works in that repository only."""
 
 KILLED = re.compile(r"exited -\d")
 """Message of git-annex about a git that was killed by a signal."""
@@ -95,14 +96,14 @@ def prepare_environment() -> None:
         os.environ.pop(variable, None)
     for variable, value in {
         "GIT_TERMINAL_PROMPT": "0",
-        "SSH_ASKPASS": "false",  # whatever it asks, a password or whether to trust a host, is answered by nobody
+        "SSH_ASKPASS": "false",  # nobody is there to type a password, or to say whether a host can be trusted
         "SSH_ASKPASS_REQUIRE": "force",
         "DATALAD_LOG_LEVEL": "critical",
         "DATALAD_UI_PROGRESSBAR": "none",
-        # A firewall may forget a connection, whose ends then wait for each other.
+        # A firewall may drop a connection silently; its two ends would then wait for each other.
         "GIT_HTTP_LOW_SPEED_LIMIT": "1",
         "GIT_HTTP_LOW_SPEED_TIME": "120",
-        # Whatever a dataset's own configuration says: only fetch, and make clones that share nothing with their source.
+        # Whatever a dataset's own configuration says, only fetch, and make clones that share nothing with their source.
         "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
         "DATALAD_CLONE_RECKLESS": "",
     }.items():
@@ -119,7 +120,7 @@ def prepare_environment() -> None:
 
 
 def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Call git for this repository, never for one above it; its messages are looked at, so they are English."""
+    """Call git in this repository, never in one above it, and in English, since its messages are searched."""
     return subprocess.run(
         ["git", "-C", str(repository), *arguments],
         env={
@@ -135,7 +136,7 @@ def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
-    """Output of a git command called by :func:`call_git`, without the last line's end; ``None`` if it fails."""
+    """Output of a git command called by :func:`call_git`, without the final line feed; ``None`` if it fails."""
     done = call_git(repository, *arguments, **variables)
     return None if done.returncode else done.stdout.removesuffix("\n")
 
@@ -143,8 +144,7 @@ def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:
 def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) -> tuple[list[Record], str]:
     """Have git-annex run a command on files of a dataset, in the repository of each file.
 
-    It is called directly: git in between would leave it running if git were killed. Unlike git, it takes names
-    literally.
+    It is called directly, since a killed ``git annex`` would leave it running. Unlike git, it takes names literally.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
     SourceError
         If a file is in no repository, or in one without an annex, git is missing, or git-annex does not start.
     KilledError
-        If git-annex, or git, which it calls, was killed.
+        If git-annex, or a git that it called, was killed.
     """
     prepare_environment()
     below = defaultdict(list)
@@ -174,15 +174,15 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
             stderr=subprocess.PIPE,
             errors="replace",
         )
-        # What lies in a special remote that holds a tree, git-annex learns when it first looks there; of two that do so
-        # at once, one waits for ever. Asked for a key that is in no tree, it learns that alone, without the network
-        # (but for a remote that holds other objects, too: annexobjects=yes).
+        # When git-annex first uses a special remote that holds a tree, it reads what is in that tree; if two processes
+        # do so at once, one waits for ever. So each process asks first, in turn, for a key that is in no tree: that
+        # makes git-annex read the tree, without the network (unless the remote holds other objects: annexobjects=yes).
         for line in (ask_git(root, "cat-file", "blob", "refs/heads/git-annex:remote.log") or "").split("\n"):
-            # a password may have been set since the clone was made here
+            # a password may have been set since this clone was made
             if (dataset / ".git/neurotier").exists() and (sent := refused_in(line.encode())):
                 raise SourceError(f"git-annex would use {sent!r} where the dataset says: unset that", paths[0])
             if remote := WITH_TREE.match(line):
-                # of what cannot be written, git-annex says so below
+                # git-annex itself reports below what cannot be written
                 with suppress(OSError), exclusive(root / ".git" / "exports"):
                     start(["git-annex", "checkpresentkey", "SHA256-s0--none", remote[1]]).communicate()
         try:
@@ -193,10 +193,10 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         if not 0 <= process.returncode <= 128 or KILLED.search(complaints):
             raise KilledError(f"git-annex {command} was killed", "git or git-annex")
         if NO_ANNEX in complaints:
-            if command == "drop":  # what lies in git itself stays
+            if command == "drop":  # content in git itself is kept
                 continue
             raise SourceError("its content is not there: its repository has no annex", paths[0])
-        # others are messages of a special remote; and an empty line precedes a complaint
+        # other lines are messages of a special remote, or the empty line before an error message
         own = [json.loads(line) for line in out.split("\n") if '"success":' in line]
         failed = [record for record in own if not record["success"]]
         for record in failed:
@@ -230,7 +230,7 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> No
         try:
             return action()
         except SourceError as error:
-            reason = error.what.partition("; a copy is in ")[0]  # any description that a dataset gives a repository
+            reason = error.what.partition("; a copy is in ")[0]  # then follows a description, which may be any text
             if FETCHED_BY_ANOTHER.search(reason):
                 if not is_waiting:
                     say(f"{error.where}: another process is fetching it; waiting")
@@ -246,7 +246,7 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> No
 
 @contextmanager
 def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = "") -> Iterator[None]:
-    """Turn whatever DataLad raises, even on import, into an error of one line; all its calls are made within this.
+    """Turn any exception of DataLad, even on import, into an error of one line; all its calls are made within this.
 
     Parameters
     ----------

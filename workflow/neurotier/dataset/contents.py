@@ -30,7 +30,7 @@ ANYWHERE = ("/",)
 """Where links may lead in a folder that the user made."""
 
 FETCHING = ("-c", "annex.retry=3", "-c", "annex.stalldetection=1B/30s")
-"""As often as DataLad; and a transfer that has begun, and of which nothing comes for 30 s to 2 min, is begun again."""
+"""Retry as often as DataLad does, and start a transfer again of which nothing has come for 30 s to 2 min."""
 
 POINTER_BYTES = 32 * 1024
 """Largest size of a pointer file, which stands for an unlocked file without its content."""
@@ -48,7 +48,7 @@ class Content(NamedTuple):
     here_bytes
         Size of the file on the dataset tier; ``None`` if the content is absent.
     version
-        Changes with the content: its key, or size and time of change.
+        Changes with the content: its key, or size and modification time.
     """
 
     key: str = ""
@@ -97,7 +97,7 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
 
 
 def content_if_readable(dataset: Path, path: str, links_to: Sequence[str]) -> Content:
-    """The same; empty if the file must not be read: the job that needs it will report why."""
+    """As :func:`content_of`, but empty if the file must not be read: the job that needs it will report why."""
     try:
         return content_of(dataset, path, links_to)
     except InputError:
@@ -117,7 +117,7 @@ def size_in(key: str) -> int | None:
 
 
 def is_present(dataset: Path, path: str, links_to: Sequence[str] = ()) -> bool:
-    """Whether a file's content is present and complete, and the file not a dangling link or one that leads out."""
+    """Whether a file's content is present and complete; not so for a dangling link, or one that leads out."""
     return content_if_readable(dataset, path, links_to).is_here
 
 
@@ -127,8 +127,8 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
     Raises
     ------
     SourceError
-        If of nothing that is missing a copy is known (at once), or if it could not be fetched in ``get_attempts``
-        attempts.
+        If git-annex knows of no copy of anything that is missing (raised at once), or could not fetch all of it in
+        ``get_attempts`` attempts.
     InputError
         If a file is a link that leads out of the dataset, a FIFO, or anything else but a file.
     """
@@ -144,9 +144,9 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
             if content_of(dataset, path, links_to).is_damaged:
                 raise SourceError(f"its content is damaged and cannot be discarded: {said}", path)
 
-    # Files whose content is not here. First, those that are gone are put back, as links or pointers: git-annex removes
-    # an unlocked file before it writes it anew, and may be at that for another job, or have been killed. What is gone
-    # from a repository in a plain folder, its user has removed.
+    # Files whose content is missing. Files that are missing themselves are first put back, as links or pointers:
+    # git-annex removes an unlocked file before it writes it again, and may be doing so for another job, or have been
+    # killed meanwhile. In a repository in a plain folder, it was the user who removed them.
     def lacking(paths: Sequence[str]) -> list[str]:
         for path in paths:
             if not os.path.lexists(dataset / path):
@@ -161,12 +161,12 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         records, said = ask_annex(dataset, "get", wanted, *FETCHING)
         left = lacking(wanted)
         if left and all(record["success"] for record in records):
-            # two git-annex at once: one may leave the pointer to an unlocked file whose content it has fetched
+            # of two git-annex at once, one may leave the pointer of an unlocked file whose content it has fetched
             ask_annex(dataset, "fsck", left, "--fast")
             left = lacking(left)
         for path in left:
             if os.path.islink(dataset / path) and not content_of(dataset, path, links_to).key:
-                raise SourceError("is not in the dataset", path)  # else it may be gone, to return
+                raise SourceError("is not in the dataset", path)  # otherwise it may be missing only for a moment
         if left and said == "not available":  # all that it says if it knows no copy: no retry can help
             raise SourceError(
                 "git-annex knows of no copy of its content",
@@ -174,7 +174,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
                 "ask the dataset's keepers, or leave the participant out",
             )
         if left:
-            # where that file is missing, git-annex cannot look up "tcp", and skips the source
+            # without this file, git-annex cannot look up "tcp", and skips the source
             fix = "" if Path("/etc/protocols").exists() else "install netbase, needed for HTTP, and remove the clone"
             said = said.replace(  # its advice for a full tier only helps those who call it themselves
                 " (use --force to override this check or adjust annex.diskreserve)",
@@ -184,7 +184,7 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
 
     retry(fetch, settings, say)
     for path in missing:
-        # if another run has dropped it, whoever stages it says so
+        # if another run has dropped it, staging reports that
         with suppress(FileNotFoundError), open_in_dataset(dataset, path, links_to) as file:
             os.fsync(file.fileno())
             for folder in Path(os.path.realpath(dataset / path)).parents[:3]:  # made by git-annex for the file

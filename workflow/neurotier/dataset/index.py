@@ -1,4 +1,4 @@
-"""The index: the dataset's T1w images by participant, and whatever is left out, with the reason.
+"""The index: the dataset's T1w images by participant, and what is left out, with the reason.
 
 Each site's tree is listed once, without opening files or entering folders of other data types. pybids interprets the
 names but does not walk the tree, since it would follow links wherever they lead. Names are then read strictly
@@ -55,13 +55,13 @@ PARTICIPANT_FOLDER = re.compile(rf"sub-{LABEL}(/|$)")
 T1W = re.compile(r"(_?)T1w\.nii(\.gz)?\Z")
 
 MAY_LACK = ("site", "session", "bids_run")
-"""What an image may lack: an empty text here, no value in tables."""
+"""Attributes that an image may lack: an empty text here, no value in tables."""
 
 INHERITED = re.compile(r"(?!dataset_description|participants|samples)[^/]+\.(json|tsv|bval|bvec)")
 """Files at a dataset's root that apply to the images of all participants."""
 
 HIDDEN = r"\.(?!z(array|attrs|group|metadata)\Z)"
-"""Regular expression of how a hidden name begins, which BIDS ignores; those within an OME-ZARR image describe it."""
+"""Regular expression of the start of a hidden name, which BIDS ignores, unless it describes an OME-ZARR image."""
 
 SAFE_PATH = re.compile(rf"(?!(.*/)?{HIDDEN})[A-Za-z0-9_.+/-]+")
 
@@ -166,7 +166,7 @@ def changed_since(
 ) -> list[str]:
     """Participants of a plain folder who were added, removed, or given other images since it was indexed.
 
-    Participants of a site that has gone are not listed: they will fail, and say so.
+    Participants of a site that no longer exists are not listed: their analysis will fail with that reason.
 
     Parameters
     ----------
@@ -175,8 +175,8 @@ def changed_since(
     indexed
         Participants in its index, with their images.
     indexed_s
-        When the index was made, s since 1970. If none of their folders and files is younger, and each file has the size
-        and time that were indexed, nothing has changed. (A link may lead to another folder now, which is older.)
+        When the index was made, s since 1970. If none of their folders and files has changed since, and each file still
+        has its indexed size and time, nothing has changed. (A link may now lead to another folder, which is older.)
     """
     there = {site: facts for site, facts in dataset.sites.items() if (dataset.path / site).is_dir()}
     known = [image for images in indexed.values() for image in images if image.site in there]
@@ -188,8 +188,8 @@ def changed_since(
             looked |= {PurePosixPath(site, file.name) for file in files if INHERITED.fullmatch(file.name)}
 
     def is_other(path: PurePosixPath) -> bool:
-        content = contents.get(path, "")  # size and time, or a key; empty for a folder, or what must not be read
-        with suppress(OSError):  # it is gone, or leads to something not mounted
+        content = contents.get(path, "")  # size and time, or a key; empty for a folder, or a file that must not be read
+        with suppress(OSError):  # it is missing, or leads to something not mounted
             facts = (dataset.path / path).stat()
             is_another = content[:1].isdigit() and not content.startswith(f"{facts.st_size}-{facts.st_mtime_ns}")
             return facts.st_ctime > indexed_s or is_another
@@ -199,7 +199,7 @@ def changed_since(
         return []
     try:
         found = index_dataset(dataset._replace(sites=there), settings, suffixes, lambda _: None).images
-    except InputError:  # nobody is left, or a participant whom the settings name is gone
+    except InputError:  # no participant is left, or one whom the settings name is missing
         found = [image for image in known if (dataset.path / image.path).exists()]
     before, now = ({(each.participant, each.path, each.content) for each in images} for images in (known, found))
     return sorted({name for name, *_ in before ^ now})
@@ -220,7 +220,7 @@ def index_site(
     """Images of one site; and what was left out, with the reason: folders not entered, files that look like images but
     are not named like one. Other ``sites`` are not entered.
 
-    For an app, these are all the files that it is given, including sidecars.
+    For an app, the images are all the files that it is given, including sidecars.
     """
     others, above = set(sites) - {site}, f"{site}/" if site else ""
 
@@ -237,9 +237,9 @@ def index_site(
     files, refused = list_tree(dataset, site, may_enter, links_to)
     images, blobs = [], cache(blobs_of)
     is_clone = (dataset / ".git").exists()  # nobody edits a clone's files
-    if is_clone:  # while another run has git-annex fetch or drop an unlocked file, that is gone for a moment
+    if is_clone:  # an unlocked file is missing for a moment while git-annex fetches or drops it for another run
         tracked = ask_git(dataset / site, "ls-files", "--recurse-submodules", "-z") or ""
-        # git prints a name that is no text as another
+        # names that are not valid text come back altered, and do not match
         away = {above + name for name in filter(SAFE_PATH.fullmatch, tracked.split("\0"))}.difference(files, refused)
         files += filter(is_listed, away)
     files.sort()
@@ -276,7 +276,7 @@ def index_site(
 
 
 def blobs_of(repository: Path) -> dict[str, str]:
-    """Git's blob of each file; for one that git-annex unlocked, of its pointer, whether or not its content is here."""
+    """The hash of each file's blob in git; for a file that git-annex unlocked, of its pointer, content or not."""
     listed = (ask_git(repository, "ls-files", "--stage", "-z") or "").split("\0")
     return {path: facts.split()[1] for facts, _, path in (line.partition("\t") for line in listed if line)}
 
@@ -392,10 +392,10 @@ def kind_of_file(suffixes: Sequence[str] | None) -> str:
 
 
 def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str, skipped: Reasons) -> Reasons:
-    """All participants for whom a site has a folder or a line in participants.tsv: folder to why it is left out.
+    """All participants for whom a site has a folder or a line in participants.tsv, each with a reason.
 
-    The reason is for those without an image, a file of ``kind``. An unreadable participants.tsv is added to
-    ``skipped``.
+    The reason says why a participant is left out if there is no image (a file of ``kind``). An unreadable
+    participants.tsv is added to ``skipped``.
     """
     prefix = f"{site}/" if site else ""
     table = f"{prefix}participants.tsv"

@@ -1,8 +1,8 @@
 """The source of the dataset: cloned by DataLad, with its sites installed; and clones damaged by a power cut.
 
-A clone is named after source and version: results folders with the same ones share it, and no run changes another's
-data. Sites are the sub-datasets that hold participants. If one cannot be installed, that is reported with the reason,
-and the others are analysed nevertheless.
+A clone is named after its source and version: results folders that use the same ones share it, and no run changes
+another's data. Sites are the sub-datasets that hold participants. If one cannot be installed, that is reported with the
+reason, and the others are analysed nevertheless.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
             say(f"cloning {without_credentials(source)}")
             retry(lambda: clone(source, folder, version, f"dataset.source {source!r}"), settings, say)
         elif not re.match(r"(HEAD|@)(?![\w./-])", version) and commit_named(folder, version) != commit(folder):
-            raise SourceError(  # but HEAD~1 was counted when it was cloned
+            raise SourceError(  # HEAD~1 is not checked: it was resolved when the dataset was cloned
                 f"is not at dataset.version {version!r} any more",
                 f"clone {folder}",
                 "check it out there with git, or remove the clone",
@@ -129,7 +129,7 @@ def is_address(source: str) -> bool:
 
 
 def named_source(source: str) -> str:
-    """A source as a rule's parameter, which Snakemake records: other credentials make another, but are not shown.
+    """A source as a rule's parameter, which Snakemake records: it changes with the credentials, but does not show them.
 
     >>> named_source("https://x.org/a"), named_source("https://me:secret@x.org/a")
     ('https://x.org/a', 'https://x.org/a (with credentials 1f5322f1)')
@@ -157,7 +157,7 @@ def local_folder(source: str) -> Path:
 
 
 def clone(source: str, folder: Path, version: str, where: str) -> None:
-    """Clone by DataLad and check out the version; only a complete clone gets the final name; errors name ``where``."""
+    """Clone with DataLad, and check out the version; only a whole clone gets its final name; errors name ``where``."""
     from datalad.api import clone as datalad_clone
 
     fix = "check the address, the network, and the room on the dataset tier"
@@ -174,7 +174,7 @@ def clone(source: str, folder: Path, version: str, where: str) -> None:
 
 
 def commit_named(repository: Path, version: str) -> str:
-    """The commit of a version; a branch that exists only at the source is known in its clone as the remote's."""
+    """The commit of a version; a branch that exists only at the source is a remote branch in its clone."""
     return commit(repository, version) or commit(repository, f"refs/remotes/origin/{version}")
 
 
@@ -197,7 +197,7 @@ def plain_sites(folder: Path, links_to: Sequence[str]) -> Reasons:
 
 
 def check_tier(dataset: Dataset, tier: Tier) -> None:
-    """Check that a plain folder, read in place, is on the dataset tier: else measurements would name the wrong tier.
+    """Check that a plain folder, read in place, is on the dataset tier: otherwise measurements would name a wrong tier.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
 
 
 def missed(unreachable: Reasons, participants: Sequence[str | int]) -> Reasons:
-    """Unreachable sub-datasets without those of participants who are not asked for.
+    """Unreachable sub-datasets, except those of participants who are not requested.
 
     >>> missed({"NYU": "gone", "sub-01": "gone", "sub-02/ses-1": "gone"}, ["02"])
     {'NYU': 'gone', 'sub-02/ses-1': 'gone'}
@@ -228,7 +228,7 @@ def missed(unreachable: Reasons, participants: Sequence[str | int]) -> Reasons:
 
 
 def require_sites(dataset: Dataset, participants: Sequence[str | int]) -> None:
-    """Raise unless every selected site is installed, and every participant asked for who is a sub-dataset.
+    """Raise unless every selected site is installed, and every requested participant that is a sub-dataset.
 
     Raises
     ------
@@ -334,7 +334,7 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
         )
         for path in list(failed):
             repository, wanted = folder / path, recorded[path]
-            # DataLad leaves it on the adjusted branch that its source is on, which has another commit
+            # if the source is on an adjusted branch, DataLad leaves the clone on it, at another commit
             is_at = commit(repository) == wanted or ask_git(repository, "checkout", "--detach", wanted) is not None
             if is_at and is_whole(repository):
                 del failed[path]
@@ -349,7 +349,7 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
             first = next(filter(PASSING.search, failed.values()), next(iter(failed.values())))
             raise SourceError(f"cannot be installed: {first}", ", ".join(failed))
 
-    with suppress(SourceError):  # of those that are left
+    with suppress(SourceError):  # ``failed`` has those that are left
         retry(attempt, settings, say)
     for path in failed:
         clear(folder, path, say)
@@ -367,7 +367,7 @@ def refused(clone: Path) -> str:
     key = r"^remote\..*\.annex-externaltype$"
     if (clone / ".datalad/providers").exists() and ask_git(clone, "config", "--get-regexp", key, "^datalad"):
         return "its .datalad/providers could have DataLad send your passwords to addresses that it names"
-    if ask_git(clone, "config", "--type=bool", "annex.crippledfilesystem") == "true":  # its commits would be others
+    if ask_git(clone, "config", "--type=bool", "annex.crippledfilesystem") == "true":  # its commits would differ
         return (
             "its tier has no symbolic links or permissions, which a DataLad dataset needs: place the dataset on another"
         )
@@ -389,7 +389,7 @@ def clear(folder: Path, path: str, say: Say) -> None:
 
 
 def is_installed(dataset: Dataset, site: str) -> bool:
-    """Whether a site is completely installed, as it was indexed: another process may just be installing it."""
+    """Whether a site is completely installed, at the indexed commit: another process may just be installing it."""
     return mark_of(dataset.path, site).exists() and commit(dataset.path / site) == dataset.sites[site]["version"]
 
 
@@ -419,7 +419,7 @@ def commit(folder: Path, name: str = "HEAD") -> str:
 def choose_sites(wanted: Sequence[str], known: Sequence[str], source: str) -> list[str]:
     """The sites that the configuration names, by path or by last folder name; all if it names none.
 
-    A name behind a minus is left out, as in the filters of participants.
+    A name with a minus before it is left out, as in the filters of participants.
 
     >>> choose_sites(["NYU"], ["sites/NYU", "sites/UPSM"], "corr"), choose_sites(["."], ["", "inputs/x"], "corr")
     (['sites/NYU'], [''])
@@ -510,19 +510,19 @@ def fault_of(repository: Path) -> str:
 
 
 def looks_broken(repository: Path) -> bool:
-    """Whether git finds refs, objects or an index unusable, including git-annex's, or the annex has lost its name."""
+    """Whether git finds refs, objects or an index unusable, including git-annex's, or the annex has lost its UUID."""
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
     if git_folder is None or not commit(repository):
         return True
     annex = Path(git_folder, "annex")
     for file in (*annex.glob("journal/*"), annex / "keysdb/db"):
-        # an empty one, left by a power cut, hides what git-annex's branch says, or has it fail for ever
+        # an empty file, left by a power cut, hides what git-annex's branch says, or makes git-annex fail for ever
         with suppress(FileNotFoundError):
             if not file.stat().st_size:
                 file.unlink()
-                # or git-annex would take the files of that index for known to a new database, and drop no unlocked one
+                # otherwise git-annex takes these files for known to a new database, and drops no unlocked one
                 ask_git(repository, "update-ref", "-d", "refs/annex/last-index")
-    # git knows the empty tree by itself, so a web server is not asked for it, and fsck misses it in the clone
+    # git has the empty tree built in, so it does not fetch it from a web server, but fsck wants it in the clone
     ask_git(repository, "hash-object", "-w", "-t", "tree", os.devnull)
     objects = ask_git(repository, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)")
     return (
@@ -542,7 +542,7 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
     folder
         The clone, or a site in it.
     clone
-        The clone.
+        The whole clone.
     say
         Prints a line that says where it is now, if it had contents.
     """
@@ -558,12 +558,12 @@ def set_aside(folder: Path, clone: Path, say: Say) -> None:
 
 
 def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> None:
-    """Set aside the indexed clone, or sites in it, if git can no longer use them, and forget what was missed.
+    """Set aside the indexed clone, or sites in it, if git can no longer use them, and have missing sites tried again.
 
-    The jobs that need them clone them again; without its record, Snakemake has the clone completed. Files that are gone
-    from its sites, as old ones are purged from scratch, are put back. Call this at the start of a run, before Snakemake
-    decides what to do, while no other run works on the results. Plain folders and other things of the user's are never
-    touched.
+    The jobs that need them clone them again. If sub-datasets could not be reached, the clone's record is removed, so
+    that Snakemake runs the rule that completes it. Files missing from its sites are put back: clusters purge old files
+    from scratch file systems. Call this at the start of a run, before Snakemake decides what to do, while no other run
+    works on the results. Plain folders and other data of the user are never touched.
     """
     data = read_if_whole(places.dataset_facts)
     clone = places.datasets.absolute() / Path(data.get("path", "")).name

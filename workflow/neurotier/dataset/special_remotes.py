@@ -1,5 +1,5 @@
-"""Run by git-annex before it initialises a repository (``annex.pre-init-command``): it removes whatever would make
-git-annex start a program that the dataset names, and notes it, so that the clone is refused.
+"""Run by git-annex before it initialises a repository (``annex.pre-init-command``): it removes branches that would make
+git-annex start a program that the dataset names, and notes the program, so that the clone is refused.
 
 A dataset's ``git-annex`` branch may ask for special remotes to be enabled in every clone. For one of type ``external``,
 git-annex starts ``git-annex-remote-NAME``: any program on PATH or, with a slash in its name, a file of the dataset
@@ -27,7 +27,7 @@ OF_DATALAD = ("datalad", "datalad-archives", "ora")
 """External special remotes that are installed with DataLad."""
 
 ELSEWHERE = re.compile(r"(https?|ssh|git)://[^-]|[\w.]+@[\w.-]+:[^:]")
-"""Locations that cannot be a folder of the dataset, which could be a repository with hooks."""
+"""Locations that cannot be a folder of the dataset (such a folder could be a repository with hooks)."""
 
 
 OPTION = re.compile(r"(//|@)(-|%2d)", re.IGNORECASE)
@@ -79,9 +79,9 @@ def refused_in(line: bytes) -> str:
 
 
 def hooked(clone: Path) -> str:
-    """A hook of git-annex's own, not of git's, that would run in the repository that a clone was made from.
+    """A hook of git-annex (not of git) that would run in the repository that a clone was made from; empty if none.
 
-    On this machine git-annex works in that repository, and DataLad has it work in that one's own source, too.
+    If that repository is on this machine, git-annex works in it, and DataLad has it work in its source, too.
     """
     known = [clone]
     for repository in known:
@@ -103,7 +103,7 @@ def git(*words: str | bytes, check: bool = True) -> bytes:
 def main() -> None:
     """Check all branches that git-annex would merge; if there is something to refuse, remove those of the source.
 
-    In a repository in which git-annex has worked, nothing is removed, but git-annex must not initialise it again.
+    In a repository in which git-annex has worked, nothing is removed, but git-annex is kept from initialising it again.
     """
     if git("config", "--local", "annex.uuid", check=False).strip():
         sys.exit("this is about the source of a clone: git-annex has never worked there, so there are no contents")
