@@ -18,7 +18,7 @@ from neurotier.meter.tree import die_with_parent
 
 NAMES = ("apptainer", "singularity")
 OWN_VARIABLES = re.compile(r"(APPTAINER|SINGULARITY)(?!_(CONFIGDIR|DOCKER_\w+|NOHTTPS)$)")
-"""The engine's own variables that it is not given: they could bind or set anything in the container."""
+"""The engine's own variables that are not passed to it: they could bind or set anything in the container."""
 
 MISSING = {
     127: ("the image has no command {!r}", "name an image that holds the tool"),
@@ -45,7 +45,7 @@ def find_engine() -> str:
 
 
 LABELS = "/.singularity.d/labels.json"
-"""The labels in an image, which describe it."""
+"""File in an image with the labels that describe it."""
 
 LABEL_NAMES = ("org.opencontainers.image.version", "org.label-schema.version", "Version", "version")
 
@@ -102,7 +102,7 @@ def explain(
 
 
 def run_logged(command: list[Any], log: Path, **options: Any) -> tuple[int, str]:
-    """Run a command that prints to a log; its exit code and output; ``options`` go to :func:`subprocess.run`."""
+    """Run a command that prints to a log; returns exit code and output. :func:`subprocess.run` takes ``options``."""
     with log.open("ab") as file:
         begin = file.tell()
         options |= {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "preexec_fn": die_with_parent}

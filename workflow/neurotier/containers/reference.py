@@ -5,10 +5,10 @@ by path, size and time, a definition file by its text and build arguments, the i
 name.
 
 A container dataset, as made by datalad-container (ReproNim/containers is one), says in its ``.datalad/config`` where
-each of its images lies: ``datalad.containers.NAME.image``. It is cloned only while one image is fetched, of which the
-store keeps a copy. Whoever made the dataset is a stranger: a path or a link that leads out of it is refused, and
-nothing that it would have us run is run. That is why it is read here: datalad-container runs what such a dataset names,
-and would save nothing for the one key that is read.
+each of its images lies: ``datalad.containers.NAME.image``. It is cloned to fetch one image, of which the store keeps a
+copy; then the clone is removed. The authors of the dataset are not trusted: a path or a link that leads out of it is
+refused, and no command that it names is run. That is why this module reads the one key that it needs itself:
+datalad-container runs commands that such a dataset names.
 
 Definition files name no mirror: ``{{ MIRROR }}`` is the Debian mirror that this machine installs from, and pip and
 conda take theirs from the machine's configuration.
@@ -255,7 +255,7 @@ QUICK = ["--mksquashfs-args", "-comp zstd -Xcompression-level 3"]
 
 
 def section(definition: str, name: str) -> list[str]:
-    """The lines of all sections with a name in the text of a definition file, without empty ones.
+    """The lines of all sections of this name in the text of a definition file, without empty ones.
 
     >>> section("%files\\n  a.txt /opt\\n\\n%post\\n  true", "files")
     ['a.txt /opt']
@@ -301,7 +301,7 @@ LARGE_BYTES = 1_000_000
 
 
 def version_of(file: Path) -> str:
-    """What changes when a large file is replaced or edited."""
+    """A text that changes when a large file is replaced or edited."""
     facts = file.stat()
     return f"{facts.st_size} {facts.st_mtime_ns}"
 
@@ -309,10 +309,10 @@ def version_of(file: Path) -> str:
 def content_of(text: str, given: Mapping[str, str]) -> str:
     """What determines the image of a reference: if it changes, the image is obtained again.
 
-    For a definition file, that is its text, the files that it copies, the arguments except the mirror, and the same of
+    For a definition file, that is its text, the files that it copies, the arguments except the mirror, and the same for
     its base, if that is another definition. Only files that ``%files`` names relative to the definition count, not
-    folders: reading those would slow every start down, and anything else in them, such as results, would have everyone
-    analysed again.
+    folders: reading those would slow down every start, and a change to anything else in them, such as results, would
+    have all participants analysed again.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def make_image(
     Raises
     ------
     ContainerError, SourceError
-        With what the engine says about it; a :class:`SourceError` if the image cannot be pulled.
+        With an explanation of what the engine printed; a :class:`SourceError` if the image cannot be pulled.
     """
     doing, words, folder = f"pulling {reference.text}", ["pull"], ROOT
     if reference.kind == "archive":

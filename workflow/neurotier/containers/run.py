@@ -68,8 +68,8 @@ ALWAYS_PASSED = re.compile(r"TERM$|(https?|no|all|ftp)_proxy$", re.IGNORECASE)
 """Variables that engines pass on in spite of ``--cleanenv``; a proxy's address may contain a password."""
 
 CALLS = ["mount", "fsopen", "fspick", "open_tree", "move_mount", "mount_setattr", "keyctl", "add_key", "request_key"]
-"""System calls refused to a container of root's. In a user namespace of its own it could mount its job's control group
-and write there; and keyrings are not confined to containers: root's would be its own."""
+"""System calls refused to a container that root starts. In a user namespace of its own it could mount its job's control
+group and write there; and keyrings are not confined to containers, so that it could use root's."""
 
 PIPE_BYTES = 1 << 16
 """Capacity of a pipe."""
@@ -266,7 +266,7 @@ class Container(NamedTuple):
                 held()
                 go.write(b"go\n")
                 code = shell_code(process.wait())
-            # whatever was written here may be anything
+            # the container may have written anything here
             if b"missing" in (said.read(PIPE_BYTES) or b"") and code in MISSING:
                 problem, fix = MISSING[code]
                 raise ToolError(problem.format(program or command[0]), self.image.name, fix)
@@ -277,10 +277,10 @@ class Container(NamedTuple):
 def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
     """End a container, whose processes have ``token`` as their :data:`MARK`, if this context is left by an exception.
 
-    If this process dies meanwhile, for whatever reason, a fork of it does so: the guard, which the container cannot
-    see. A fork, since another Python would take longer to start than the container.
+    If this process dies meanwhile, for any reason, a fork of it ends the container: the guard, which the container
+    cannot see. It is a fork, since another Python would take longer to start than the container.
     """
-    with signals_wait():  # the guard inherits this: signals to end are meant for the job, and it must outlive the job
+    with signals_wait():  # the guard inherits this, since it must outlive the job, which these signals are meant for
         guard = fork_process(functools.partial(stand_guard, token, os.getpid()))
     try:
         yield
@@ -296,7 +296,7 @@ def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def stand_guard(token: str, job: int) -> int:
-    """What the guard does: the kernel signals to it that its parent, the job, has died."""
+    """Wait until the parent of this process, the job, has died, which the kernel signals; then kill the container."""
     os.setsid()  # otherwise the terminal's signals to a group could end it first
     os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # otherwise the pool would wait for the pipe from the job to close
     while os.getppid() == job:
@@ -306,7 +306,7 @@ def stand_guard(token: str, job: int) -> int:
 
 
 def further_binds(words: list[str]) -> list[Bind]:
-    """Binds that the configuration adds, read-only whether or not they end with ``:ro``, as for engines.
+    """Binds that the configuration adds, read-only with or without ``:ro``, the engines' own suffix, at the end.
 
     >>> [bind.word() for bind in further_binds(["/etc", "/etc:/mnt", "/etc:/mnt:ro"])]
     ['/etc:/etc:ro', '/etc:/mnt:ro', '/etc:/mnt:ro']
@@ -330,8 +330,8 @@ def kept_out(state: Path) -> tuple[list[str], list[Bind]]:
     """Options of the engine, and binds, that keep a container away from the machine itself.
 
     Process 1 is the engine's own, and its environment has paths of the host. For most other files in ``/proc`` and
-    ``/sys`` the kernel checks for user 0, not for a capability: a container started by root could write them. It only
-    gets those that everybody may read and nobody write, and is refused :data:`CALLS`.
+    ``/sys`` the kernel checks for user 0, not for a capability: a container started by root could write them. Such a
+    container gets only files that everybody may read and nobody may write, and :data:`CALLS` are refused to it.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def kept_out(state: Path) -> tuple[list[str], list[Bind]]:
 
 
 def wait_for(said: FileIO, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the container reports its start; ``False`` if it ended instead, or :data:`PATIENCE_S` are over."""
+    """Wait until the container reports its start; ``False`` if it ended instead, or :data:`PATIENCE_S` have passed."""
     deadline_s = time.monotonic() + PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline_s:  # in turns: kernels before 5.3 have no pidfd_open
         if wait([said.fileno()], TURN_S):

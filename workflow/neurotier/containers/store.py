@@ -4,18 +4,19 @@ The store is on the results tier, so that an image that took minutes to make sur
 the copy on the ``images`` tier is missing, it is made again from the store. Processes that need the same image wait for
 the one that makes it.
 
-A placed image is there whole or not at all, and its digest is verified once per run and host: an image altered on its
-tier, by a fault or by somebody, would run under the digest of the original. Markers of what a run has verified are kept
-in the results, not next to the image.
+A placed image is complete or missing, and its digest is verified once per run and host: an image altered on its tier,
+by a fault or by another user, would otherwise run under the digest of the original. Markers of what a run has verified
+are kept in the results, not next to the image.
 
 Caches are folders that apps read, such as TemplateFlow's, read-only in containers. The source of a cache is foreign:
 links in it that lead out, pipes and devices are refused.
 
-The store has a file ``NAME-IDENTITY.json`` for each reference to an image or cache. Several may lead to the same
-content, such as the paths of a file that was copied or moved. A placed copy is named by name and digest, so all of
-these share one. Unused images leave the store, and the tiers that they were placed on, on request. Many results folders
-share a store. Each run notes there, and next to the placed images, which results folder it works on, whose index says
-what it uses; and when it uses an image, it touches the store's file about that image.
+The store has a file ``NAME-IDENTITY.json`` for each reference to an image or cache. Several references may lead to the
+same content, such as the paths of a file that was copied or moved. A placed copy is named by name and digest, so these
+references share one copy. On request, unused images are removed from the store and from the tiers that they were placed
+on. Many results folders share a store. Each run notes there, and next to the placed images, which results folder it
+works on, whose index says which images it uses; and when it uses an image, it touches the store's file about that
+image.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class Shelf:
         note_use: Callable[[], None],
         permissions: bool = True,
     ) -> Path:
-        """Make sure that something is in its place, verified once per run and host; returns its path.
+        """Make sure that an image or cache is in its place, verified once per run and host; returns its path.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class Store(Shelf):
     dataset: DatasetSettings
 
     def obtain(self, text: str, where: str, placing: bool = True) -> ContainerImage:
-        """Make sure that an image is in the store and, if ``placing``, on its tier; else it is verified in the store.
+        """Make sure that an image is in the store and, if ``placing``, on its tier; otherwise verify it in the store.
 
         Parameters
         ----------
@@ -297,8 +298,8 @@ class Store(Shelf):
         return self.kept / f"{image.name}-{image.sha256[:12]}.cache"
 
     def keep(self, text: str, where: str) -> Path:
-        """Make sure that the store has an image file, except a user's own, which stays; the path of the notes about
-        it."""
+        """Make sure that the store has an image file, except a user's own, which stays where it is; returns the path of
+        the notes about it."""
         reference = read_reference(text, where)
         content = content_of(reference.text, self.settings.build_arguments)
         kept = self.kept / f"{short_name(text)}-{short_hash(content)}.sif"
@@ -370,7 +371,7 @@ class Store(Shelf):
             if not source:  # the store was emptied, or lost its notes
                 source = source_of(self.keep(image.reference, image.name))
             if is_file:
-                if source.is_relative_to(self.kept):  # nobody else writes to that
+                if source.is_relative_to(self.kept):  # nobody else writes to the store, so a hard link will do
                     with suppress(OSError):
                         os.link(source.resolve(), partial)
                 if not partial.exists():
@@ -438,15 +439,15 @@ def check_digest(file: Path, source: Path, image: ContainerImage) -> None:
 AGAIN = "start with --forcerun obtain_image"
 
 PRIMARY = re.compile(r"(?s)(?!.*/Overlay/).*?\|\s*(\d+)-\d+\s*\|\s*FS \(Squashfs/\*System")
-"""Of the list of an image's parts, up to where the file system begins that the engine starts, unless there are
-overlays, which the engine would lay over it."""
+"""Matches the engine's list of an image's parts up to the offset of the file system that the engine starts, unless
+there are overlays, which the engine would lay over it."""
 
 NOT_ALL = 2
-"""Exit code of unsquashfs after errors that did not stop it: of attributes and devices, which may be lacking, and of
-others (:data:`UNMADE`)."""
+"""Exit code of unsquashfs after errors that did not stop it: about attributes and devices, which may be missing, and
+about files (:data:`UNMADE`)."""
 
 UNMADE = re.compile(r"failed to (create (file|(sym|hard)link)|make directory|write (file|sparse)).*")
-"""What unsquashfs says of a file, folder or link that it has not made, or not whole."""
+"""What unsquashfs prints about a file, folder or link that it could not make, or not completely."""
 
 
 def can_unpack() -> bool:
@@ -551,12 +552,12 @@ def users_of(folder: Path) -> set[Path]:
 
 
 class StoredImage(NamedTuple):
-    """An image in the store, or a cache that it notes.
+    """An image in the store, or a cache that the store has notes about.
 
     Attributes
     ----------
     facts
-        The store's notes about it, whose name is the image's; it lies next to them, unless it is a user's file.
+        The store's notes about it. The image file has the same name and lies next to them, unless it is a user's own.
     sha256
         Digest of the image file.
     files
@@ -612,7 +613,7 @@ def remove_unused(
     """
     for image in stored:
         facts = image.facts
-        with exclusive(facts.with_suffix(".sif")):  # as when it is made; a run may just have begun to use it
+        with exclusive(facts.with_suffix(".sif")):  # as when it is made: a run may have just begun to use it
             if image.sha256 in in_use or not facts.exists() or time.time() - facts.stat().st_mtime < days * DAY_S:
                 continue
             remove_whatever(facts)  # first: without notes the store makes the image again
