@@ -30,7 +30,7 @@ NOT_OPTIONS = ("image", "name", "work_factor")
 
 
 CHOOSING = ("sessions", "runs")
-"""Keys of the dataset that select which of a participant's files an app gets; a tool's are named as inputs."""
+"""Keys of the dataset that select which of a participant's files an app gets; those of a tool are named as inputs."""
 
 
 def how_of(
@@ -52,7 +52,7 @@ def how_of(
     container
         Digest of the image file, ``sha256:...``; ``None`` on the host.
     made_with
-        What the run noted about itself under this name; files may have changed since.
+        What the run noted about itself under this name; the files themselves may have changed since.
     neurotier
         Version of neurotier.
     caches

@@ -48,7 +48,7 @@ RUN_SCRIPT = "/.singularity.d/runscript"
 """The script that ``apptainer run`` executes in an image."""
 
 SESSIONS, ASIDE = "sessions", "aside"
-"""Folders in a participant's work folder: one per session; and the sessions that a call must not see."""
+"""Folders in a participant's work folder: with a folder per session; and with sessions that a call must not see."""
 
 BIDS_DIR, OUT_DIR, FILTER_FILE = "/data", "/out", "/filter.json"
 
@@ -92,7 +92,7 @@ def run_level(
     removal: Removal,
     refill: Callable[[Path], object] = lambda _: None,
 ) -> tuple[Usage, int]:
-    """Run one level of the app, again if its exit code asks for that.
+    """Run one level of the app, and again if it ends with one of ``app.retry_exit_codes``.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def run_level(
     removal
         Adds up what the app left in its scratch folders, which are removed.
     refill
-        Restores the output folder before another attempt: it is emptied, and had content before the first.
+        Fills the output folder, which has been emptied, before another attempt, if it had content before the first.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
 
 @contextmanager
 def one_session(subject: Path, session: str, aside: Path) -> Iterator[None]:
-    """Leave only one session's folder, if one is named, in a staged participant; others lie aside meanwhile."""
+    """Leave only one session's folder, if one is named, in a staged participant; others are moved aside meanwhile."""
     others = [path for path in subject.glob("ses-*") if session and path.is_dir() and path.name != f"ses-{session}"]
     for path in others:
         aside.mkdir(exist_ok=True)
@@ -281,7 +281,7 @@ def merge_outputs(folders: Sequence[Path], target: Path, tell: Say = lambda _: N
         tell(f"copying the outputs of participant {count:,} of {len(folders):,}")
 
         def compare(entry: Entry, folder: Path = folder) -> None:
-            name = one_line(str(entry.path))  # it may have line ends, or bytes that are no text
+            name = one_line(str(entry.path))  # it may have line breaks, or bytes that are not text
             if name not in differing and not same_content(folder, target, entry.path):
                 differing.append(name)
 
@@ -319,7 +319,7 @@ def run_group_level(
     placed
         The app's image.
     share
-        What the app may take.
+        Cores and memory that the app may use.
     tell
         Reports progress.
 

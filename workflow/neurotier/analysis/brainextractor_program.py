@@ -11,7 +11,7 @@ from brainextractor import BrainExtractor
 
 
 def brain_mask(head: Any, threshold: float, steps: int) -> Any:
-    """The brain in a head of three dimensions, as zeros and ones."""
+    """The brain mask of a 3D head, as zeros and ones."""
     extractor = BrainExtractor(img=head, bt=threshold)
     extractor.run(iterations=steps)
     return extractor.compute_mask()

@@ -33,7 +33,7 @@ from neurotier.meter.usage import Usage
 
 
 class Share(NamedTuple):  # costs a third of a dataclass at the start of each job
-    """What a call of an app may take of its job: cores, and memory in MB."""
+    """The part of a job that one call of an app may use: cores, and memory in MB."""
 
     threads: int
     memory_mb: int
@@ -49,7 +49,7 @@ class Job(NamedTuple):
     before
         Facts from before the job, for its record.
     share
-        What a call of an app may take; ``None``: what the configuration says.
+        What a call of an app may use; ``None`` for what the configuration says.
     activity
         Identifier of how the derivatives are made, if they should refer to it; derivatives that are made again keep
         their first one.
@@ -78,7 +78,7 @@ def files_of(images: Sequence[Image], dataset: Path, settings: Settings) -> list
 
 
 AT_ROOT = re.compile(r"(README|CHANGES|LICENSE|CITATION)(\.(md|rst|txt|cff))?|.*\.(json|tsv|bval|bvec)|\.bidsignore")
-"""Files that BIDS has at the root of a dataset: others may be archives, or links to something missing."""
+"""Files that BIDS has at the root of a dataset; others may be archives, or links to something missing."""
 
 
 def root_files(site: Path) -> list[str]:
@@ -160,7 +160,7 @@ def masks_of_app(images: Iterable[Image], out: Path, log: Path) -> list[Record]:
     """
     from neurotier.analysis.images import measure_mask
 
-    rows = {}  # by mask: an image that is there with two extensions has one
+    rows = {}  # by mask, since an image that exists with two extensions has one mask
     for image in images:
         if image.path.endswith(("_T1w.nii", "_T1w.nii.gz")):  # an app's files include sidecars
             mask = str(derivative_name(image.in_site, "mask", ".nii.gz"))
@@ -195,10 +195,10 @@ CACHE_BYTES, CACHE_FILES = 1_000_000_000, 10_000
 """Limits of what a tool may compile and keep; every participant job gets a copy."""
 
 COMPILED = "/opt/numba-cache"
-"""Folder of an image with what was compiled when it was built; another kind of processor compiles again."""
+"""Folder of an image with code compiled when it was built; on another kind of processor, it is compiled again."""
 
 WORD_BYTES = 200
-"""Most bytes read of an exit code or a version."""
+"""Most bytes that are read for an exit code or a version."""
 
 
 def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tuple[list[Pair], Usage]:
@@ -246,7 +246,7 @@ def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tupl
         with job.log.open("a") as file:
             file.write(printed or "")
         code = (said_in(scratch, f"{number}/exit", f"{image.path}: the tool's exit code", WORD_BYTES) or "").strip()
-        ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # unwritten on a full tier, or killed
+        ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # missing on a full tier or if killed
         if ended != 0:
             raise failed(tool.name, ended, end_of(job.log) if printed is None else printed, image.path)
         pairs.append((head, tool.read_mask(scratch, str(number), head, image.path)))
@@ -326,7 +326,7 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
 
 
 def read_labels(container: Container, log: Path) -> str:
-    """The version in an image's labels, read inside the container: the file may be a link to one of the host."""
+    """The version in an image's labels, read inside the container: the file may be a link to a file of the host."""
     lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
     return labelled_version(said_in(container.scratch, "labels", f"{container.image.name}: labels") or "")

@@ -1,10 +1,11 @@
-"""Images: which ones are fit for brain extraction, and whether the output is a brain.
+"""Images: whether an input is fit for brain extraction, and whether the output is a brain mask.
 
 Tools are not trusted. FSL's ``bet`` returns 0 and writes nothing for truncated, empty and all-zero images, and accepts
 4D ones in silence; so the content of inputs is checked before, and that of outputs after.
 
-Nor are files. A header can declare anything: 10^12 voxels, an extension of 2 GB, data that begin at byte 1e38. So it is
-first checked against the size of the file and the available memory; data are then read in slabs, no more than declared.
+Files are not trusted, either. A header can declare anything: 10^12 voxels, an extension of 2 GB, data that begin at
+byte 1e38. So it is first checked against limits and the available memory; data are then read in slabs, no more than
+declared.
 """
 
 from __future__ import annotations
@@ -135,10 +136,10 @@ def as_mask(data: Volume, tool: str, name: str) -> Mask:
 
 
 def voxel_mm3(header: Any) -> float:
-    """The volume of a voxel: by ``pixdim`` if a qform says where voxels lie in the scanner, which needs it.
+    """The volume of a voxel, mm3: from ``pixdim`` if there is a qform, which needs it to place voxels in the scanner.
 
-    Otherwise by the affine, beside which ``pixdim`` may be 0 or that of before. One beside a qform may lead into a
-    standard space, where brains have another size.
+    Otherwise from the affine, as ``pixdim`` may then be 0 or out of date. If there is a qform, the affine may lead into
+    a standard space, where brains have another size.
     """
     edges = np.diag(header["pixdim"][1:4]) if header["qform_code"] > 0 else header.get_best_affine()[:3, :3]
     return float(f"{abs(np.linalg.det(edges)):.6g}")
@@ -162,14 +163,14 @@ def write_brain(mask: Mask, head: nib.Nifti1Image, path: Path) -> None:
 
 def save(data: Volume, head: nib.Nifti1Image, path: Path, kind: np.dtype[Any]) -> None:
     """Write a NIfTI on the head's grid; reproducible, since nibabel writes neither time nor name into gzip headers."""
-    image = nib.Nifti1Image(data, head.affine, head.header)  # it has a header of its own
+    image = nib.Nifti1Image(data, head.affine, head.header)  # with a copy of the header
     header = image.header
     header.set_data_dtype(kind)
     header.set_slope_inter(1, 0)
     for name in ("data_type", "db_name", "descrip", "aux_file", "intent_name"):
         header[name] = b""
     header["cal_min"] = header["cal_max"] = 0
-    header.extensions.clear()  # as these texts, notes of the scanner may identify the participant
+    header.extensions.clear()  # notes of the scanner may identify the participant, as may the texts above
     path.parent.mkdir(parents=True, exist_ok=True)
     nib.save(image, path)
 
@@ -196,7 +197,7 @@ MEMORY_SHARE = 0.8
 512 x 512 float32 voxels takes 2.7 GB, so it is accepted with 4 GB."""
 
 KINDS = (nib.Nifti1Image, nib.Nifti2Image)
-"""By the length of their headers, shortest first."""
+"""Image classes in order of the length of their headers, shortest first."""
 
 
 class Stored:

@@ -1,6 +1,7 @@
 """Foreign image files, compressed or not, read in parts and never beyond what was requested.
 
-1 MB of gzip can inflate to 1 GB of zeros, and hold a million empty members. Nor is more kept in memory than a job has.
+1 MB of gzip can inflate to 1 GB of zeros, or hold a million empty members. Nor may an image take more memory than a job
+has.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ NO_MEMBER = "Not a gzipped file"
 """Start of gzip's message if no member begins here."""
 
 LEAST_BYTES = 4 << 30
-"""Always taken as available, so that a head of 512 x 512 x 512 voxels never counts as bad input: a job may get more
-memory after it was killed, and other jobs will free theirs."""
+"""Memory that always counts as available, so that a head of 512 x 512 x 512 voxels is never called bad input: a job may
+get more memory after it was killed, and other jobs will free theirs."""
 
 
 def memory_for_images() -> int:

@@ -15,7 +15,7 @@ FILES_OF_AN_IMAGE = 6
 
 
 def described(settings: Settings) -> dict[str, str]:
-    """What determines a tool's work besides its options: a rehearsal's description, the files that a command names.
+    """What determines a tool's work besides its options: a rehearsal's description, or the files that a command names.
 
     In a container, the image determines these.
     """

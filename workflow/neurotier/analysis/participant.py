@@ -3,7 +3,7 @@
 Its phases are measured separately: ``start_up`` is everything before the others, mainly the start of Python;
 ``stage_in`` copies the images from the dataset tier to a private folder on the work tier; ``container_start`` lasts
 until a container is up; ``compute`` checks the images and runs the tool; ``stage_out`` copies the derivatives to the
-results tier, where they appear by a single rename. A participant's derivatives are either all there or none is.
+results tier, where they appear by a single rename. A participant's derivatives are either complete or missing.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def run_participant(job: Job) -> None:
         files = files_of(job.images, job.dataset, settings)
         sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), settings.dataset.links_to
-        turn("stage_in")  # like all waiting for others, between two phases and part of neither
+        turn("stage_in")  # waiting for other participants is part of no phase
         copied, usage = run_phase(
             "stage_in", lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to), sources
         )

@@ -39,7 +39,7 @@ MARGIN_FILES = 16
 """Free inodes below which a tier counts as full."""
 
 FLUSHED_EACH = 500
-"""Most files that are flushed one by one, at 2 ms each; of more, the whole file system is, whatever else is there."""
+"""Most files that are flushed one by one, at 2 ms each; for more files, the whole file system is flushed."""
 
 Manifest = dict[str, list[int | str]]
 """Path below a folder to size in bytes and SHA-256; for a link, to 0 and its target."""
@@ -95,7 +95,7 @@ def publish(
     Parameters
     ----------
     made
-        The folder to publish; if it does not exist, an empty one.
+        The folder to publish; if it does not exist, an empty folder is published.
     final
         Its final path; anything there is replaced.
     is_saved
@@ -140,7 +140,7 @@ def publish(
 
 
 UNSAVED = re.compile(r"[\\\n\udc80-\udcff]")
-"""What DataLad or git-annex accepts in no name: a backslash, a line feed, and bytes that are not UTF-8."""
+"""Characters that DataLad or git-annex accepts in no name: backslashes, line feeds, and bytes that are not UTF-8."""
 
 OF_DATASET = (".datalad", ".gitattributes", ".gitmodules", ".bidsignore", "code", "prov", "sourcedata", ".git")
 """Entries of a DataLad dataset that stay when the rest of its folder is replaced; its repository is moved last."""
@@ -211,11 +211,11 @@ def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -
 
 @contextmanager
 def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> Iterator[None]:
-    """Turn 'no space left', from here or a tool, and a tool's failure on a read-only tier, into errors of the tier."""
+    """Turn 'no space left', here or in a tool, and a tool's failure on a read-only tier, into errors about the tier."""
     try:
         yield
     except ToolError as error:
-        if tier.is_read_only():  # the kernel remounts it so after device errors
+        if tier.is_read_only():  # the kernel remounts a file system read-only after device errors
             fix = "look for errors of its device (dmesg), mount it again, and start the same command again"
             raise TierError(f"tier {tier.name!r} became read-only, at {tier.path}", fix=fix) from None
         has_room = tier.free_bytes() > MARGIN_BYTES and tier.free_files() > MARGIN_FILES

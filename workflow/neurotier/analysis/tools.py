@@ -47,8 +47,8 @@ OWN_MEMORY_MB = 100
 PROGRAM = Path(__file__).with_name("brainextractor_program.py")
 
 Pair = tuple[Any, Any]
-"""An image as nibabel loads it, and its mask as booleans; a tool that makes no masks has neither, and so imports no
-library for their types."""
+"""An image as nibabel loads it, and its mask as booleans, without their types: a tool that makes no masks has neither,
+and need not import their libraries."""
 
 
 class Tool:
@@ -152,7 +152,7 @@ class Tool:
         Mask or None
             Booleans on the head's grid; ``None`` from a tool that makes no masks.
         """
-        # this, too, is on the work tier
+        # temporary files are on the work tier, too
         temporary = {"TMPDIR": str(folder)} if len(os.fsencode(folder)) <= LONGEST_TMPDIR_BYTES else {}
         environment = {**os.environ, **temporary, **self.environment}
         with log.open("ab") as file, self.starting(name):
@@ -340,7 +340,7 @@ class Rehearsal(Tool):
         return made.peak_files + made.folders + images * sum(count for count, _ in made.results)
 
     def content_key(self) -> str:
-        """The description, hashed to eight digits: if it changes, everybody is analysed again."""
+        """The description, hashed to eight digits: if it changes, all participants are analysed again."""
         return short_hash(text_of(self.profile)[0])
 
     def extract(self, head: Any, image: Path, folder: Path, log: Path, name: str) -> None:

@@ -33,7 +33,7 @@ PORTIONS = 100
 """Most portions that the work is divided into."""
 
 FILES_OF_A_PORTION, SECONDS_OF_A_PORTION = 100, 0.02
-"""About the least that a portion has."""
+"""A portion has at least about this many files, or this much CPU time."""
 
 BLOCK_BYTES = 4096
 """The unit in which file systems usually allocate space: a small file takes one block."""
@@ -60,12 +60,12 @@ class Description(NamedTuple):
 
     @property
     def made_files(self) -> int:
-        """Files made in the work folder, without results."""
+        """Number of files made in the work folder, without results."""
         return sum(count for count, _ in self.files)
 
     @property
     def made_bytes(self) -> int:
-        """Their bytes."""
+        """Total size of these files, bytes."""
         return sum(count * each for count, each in self.files)
 
     @property
@@ -75,7 +75,7 @@ class Description(NamedTuple):
 
     @property
     def peak_files(self) -> int:
-        """Most files at once: removed files go portion by portion, after others were made."""
+        """Most files at once: files are removed portion by portion, after others were made."""
         in_a_portion = -(-self.made_files // self.portions) + len(self.files)
         return min(self.made_files, self.made_files - self.removed_files + in_a_portion)
 
@@ -89,7 +89,7 @@ class Description(NamedTuple):
         return room_bytes
 
     def scaled(self, factor: float) -> Description:
-        """The same with ``factor`` times the files, bytes and CPU time, by the same threads in as much memory."""
+        """The same with ``factor`` times the files, bytes and CPU time, but with as many threads and as much memory."""
 
         files = scaled_pairs(self.files, factor)
         names = ("folders", "removed_files", "read_bytes", "read_files", "written_bytes")

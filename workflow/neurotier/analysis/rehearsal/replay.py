@@ -32,7 +32,7 @@ BLOCK_BYTES = 64 << 10
 class Spent:
     """What this process had spent when its last replay ended; what it spends after that counts for the next one.
 
-    Each phase is a process, in which several images may be done in turn.
+    Each phase is a process, which may replay several images in turn.
     """
 
     cpu_s = 0.0
@@ -124,7 +124,7 @@ class Work:
         return f"{number * folders // self.description.made_files}/f{number}" if folders else f"f{number}"
 
     def write_file(self, path: str, size_bytes: int) -> None:
-        """Make a file; whatever exceeds the described written bytes is left as a hole."""
+        """Make a file; the part that exceeds the described written bytes is left as a hole."""
         left = max(0, min(size_bytes, self.description.written_bytes - self.written))
         self.written += left
         with open(path, "xb", buffering=0) as file:
@@ -134,14 +134,14 @@ class Work:
                 left -= file.write(self.filling[:left])
 
     def overwrite(self, spare: int, wanted: int) -> None:
-        """Overwrite the same place of an open file, until so many bytes beyond the sizes of files were written."""
+        """Overwrite the same place of an open file until ``wanted`` bytes were written this way."""
         while self.overwritten < wanted:
             count = os.pwrite(spare, self.filling[: wanted - self.overwritten], 0)
             self.overwritten += count
             self.written += count
 
     def read_up_to(self, wanted: int, openings: int) -> None:
-        """Read until ``wanted`` bytes were read in all, by ``openings`` openings: the image, then files in turn."""
+        """Read until ``wanted`` bytes were read and ``openings`` files opened, in all: the image, then files in turn."""
         while self.opened < openings or self.read < wanted:
             left, there = max(1, openings - self.opened), self.made - self.removed
             path = self.path(self.removed + self.opened % there) if self.opened and there > 0 else self.image
