@@ -141,7 +141,7 @@ class Work:
             self.written += count
 
     def read_up_to(self, wanted: int, openings: int) -> None:
-        """Read until ``wanted`` bytes were read and ``openings`` files opened, in all: the image, then files in turn."""
+        """Read until ``wanted`` bytes were read and ``openings`` files opened in all: the image, then files in turn."""
         while self.opened < openings or self.read < wanted:
             left, there = max(1, openings - self.opened), self.made - self.removed
             path = self.path(self.removed + self.opened % there) if self.opened and there > 0 else self.image
