@@ -1,4 +1,4 @@
-"""Provenance in a dataset of derivatives: how they were made, for people, for ``neurotier remake`` and for BIDS.
+"""Provenance in a dataset of derivatives: how they were made, for readers, for ``neurotier remake`` and for BIDS.
 
 ``code/neurotier/ACTIVITY.json`` says how derivatives were made; ``prov/`` says the same in the terms of BIDS
 provenance, as the extension proposal BEP028 was merged into the development version of the specification after 1.11:

@@ -42,10 +42,10 @@ from neurotier.run.images import image_store
 from neurotier.run.jobs import say
 
 ONLY = "NEUROTIER_PARTICIPANTS"
-"""Environment variable: which of a command's participants to make again."""
+"""Environment variable that names those of a command's participants whose derivatives are made again."""
 
 IMAGE = "NEUROTIER_IMAGE"
-"""Environment variable: a file with the container image, if the recorded reference no longer gives it."""
+"""Environment variable that names a file with the container image, if the recorded reference no longer gives it."""
 
 CACHE = "NEUROTIER_CACHE_{}"
 """Environment variable for each cache that an app reads: its path, if it is not at the recorded one."""
@@ -120,7 +120,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
                     limit_bytes = staged_limit_bytes(images, tiers_of(settings)["work"])
                     stage_in(raw, files_of(images, raw, settings), folder / IN, limit_bytes)
                     run_phase("compute", partial(analyze, job, folder), [])
-                    # what an app writes for all belongs to the group level
+                    # what an app writes for all participants belongs to the group level
                     made = [entry for entry in os.listdir(folder / OUT) if owner_of(entry) == name]
                 put(folder / OUT, dataset, made)
             say(f"neurotier: {name} is made again")
@@ -168,7 +168,7 @@ def put(source: Path, target: Path, paths: Iterable[str]) -> None:
 
 
 def put_back(dataset: Path, participants: Iterable[str]) -> None:
-    """Put back what is missing of participants that are not made again.
+    """Put back missing derivatives of participants that are not made again.
 
     ``datalad rerun`` removes all outputs of its command whose contents are not present, and would save their removal.
     """
@@ -208,7 +208,7 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     Raises
     ------
     SourceError
-        If it cannot be had.
+        If it is not available.
     """
     from datalad.api import get
 
@@ -218,7 +218,7 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
 
 
 def settings_of(how: How, folder: Path) -> Settings:
-    """Settings that make derivatives as they were made, with a folder as the only tier."""
+    """Settings that make derivatives as they were made before, with a folder as the only tier."""
     container, options = how.get("container", {}), dict(how["options"])
     sections = {
         "dataset": how.get("chosen", {}),
@@ -241,14 +241,14 @@ def settings_of(how: How, folder: Path) -> Settings:
 
 
 def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedImage | None:
-    """The container image by which derivatives were made, with the caches that an app reads; ``None`` on the host.
+    """The container image with which derivatives were made, and the caches that an app reads; ``None`` on the host.
 
     Raises
     ------
     ContainerError
         If the reference gives another image now.
     InputError
-        If such a cache has other contents now.
+        If one of these caches has other contents now.
     """
     container = how.get("container")
     if not container:

@@ -1,16 +1,16 @@
 """Save derivatives in their DataLad datasets: one process at a time, since jobs that save race (datalad#4606).
 
-Jobs publish their derivatives as without a dataset; when all are over, this saves them, and the dataset above the
-sites. A commit holds up to 16 participants of a site who were analysed in the same way, and its run record can make
-them again. Derivatives whose bytes have not changed give no commit. If this is killed, it leaves whole commits, and the
-next start undoes what it had begun.
+Jobs publish their derivatives as they do without a dataset. When all jobs have ended, this module saves the derivatives
+of each site, and then the dataset above the sites. A commit holds up to 16 participants of a site who were analysed in
+the same way, and its run record can make their derivatives again. Derivatives whose bytes have not changed give no
+commit. A save that is killed leaves whole commits, and the next start undoes what it had begun.
 
-A dataset is made next to the derivatives and moved in. Files of the annex are unlocked: jobs, repairs and people keep
-finding files, not links. With ``annex.thin`` each is a hard link to the annex's own copy, so no byte lies on the
-results tier twice. That suits derivatives, which are replaced by a rename and never written to.
+A dataset is made next to the derivatives and moved in. Files of the annex are unlocked: jobs, repairs and users keep
+finding files, not links. With ``annex.thin`` each is a hard link to the annex's own copy, so no byte is on the results
+tier twice. That suits derivatives, which are replaced by a rename and never written to.
 
-git locks others out with files that a kill leaves behind, and which do not say whose they are. After a killed save,
-they are removed if it ran on this host and no git that could hold them works in the dataset.
+git locks others out with files that stay if it is killed, and that do not say who made them. After a killed save, they
+are removed if the save ran on this host and no git that could hold them works in the dataset.
 """
 
 from __future__ import annotations
@@ -63,16 +63,17 @@ from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines
 from neurotier.run.participants import Selected, selected_by
 
 ATTEMPTS, PAUSE_S = 12, 5.0
-"""How often to try again while somebody else is writing to a dataset, and after which pause."""
+"""How often to try while another program is writing to a dataset, and the pause in between, s."""
 
 TOGETHER = 16
-"""Most participants in a commit, so that making one again does not mean hundreds, until a dataset has ..."""
+"""Most participants in a commit, so that making one of them again does not mean making hundreds again."""
 
 MANY = 5000
-"""... this many entries: a commit takes 0.1 ms and 25 bytes for each existing entry."""
+"""A dataset with more entries gets larger commits: each takes 0.1 ms and 25 bytes for each existing entry."""
 
 PATTERN = str.maketrans("{}[", "???")
-"""Of what DataLad reads or writes, it fills in names in braces, and expands patterns: as one, an odd name is found."""
+"""Characters that become ``?`` in the paths of a run record: DataLad fills in names in braces, and expands patterns, so
+that a path with such a character is only found by a pattern."""
 
 COMMAND_BYTES = 60_000
 """Longest list of inputs of a commit: Linux takes 128 KiB in one argument, and DataLad gives the command as one."""
@@ -127,13 +128,13 @@ def check_source(dataset: Dataset) -> None:
 
 @contextmanager
 def writing(places: Places) -> Iterator[str]:
-    """Write to the datasets of derivatives; yields the host of a save that was killed, or failed, and left locks."""
+    """Mark that derivatives are being saved; yields the host of an earlier save that was killed or failed, if any."""
     here = socket.gethostname()
     before = (places.saving.read_text(errors="replace").strip() or here) if places.saving.exists() else ""
-    write_text(places.saving, before or here)  # its leftovers are not cleared until this one has finished
+    write_text(places.saving, before or here)  # locks of the earlier save may be left until this one has finished
     try:
         yield before
-    except BusyError:  # git was not started, or has ended: locks that the next save finds are not ours
+    except BusyError:  # our git was not started, or has ended: locks that the next save finds are not ours
         if not before:
             places.saving.unlink()
         raise
@@ -143,7 +144,7 @@ def writing(places: Places) -> Iterator[str]:
 def save_sites(
     dataset: Dataset, people: Sequence[Made], settings: Settings, places: Places, say: Say, killed_on: str
 ) -> dict[str, str]:
-    """Save the derivatives of each site whole, and the dataset above them; see :func:`save_derivatives`."""
+    """Save all derivatives of each site, and then the dataset above them; see :func:`save_derivatives`."""
     commits = {}
     by_site = gathered((one.name.rpartition("/")[0], one) for one in people)
     for site in sorted({*dataset.sites, *by_site}):
@@ -184,7 +185,7 @@ def save_sites(
 
 
 def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How]) -> None:
-    """Commit how the derivatives of a site were made, and what they were made of."""
+    """Commit how the derivatives of a site were made, and from what."""
     describe(folder, ways)
     raw = register(folder, dataset, site)
     present = [name for name in (*WRITTEN, *DESCRIBING) if (folder / name).exists()]
@@ -199,7 +200,7 @@ def prepare_site(folder: Path, dataset: Dataset, site: str, ways: Sequence[How])
 
 
 def made_by_participants(everyone: Selected, settings: Settings, places: Places) -> list[Made]:
-    """What participants with their images have made, for those with a record and whole derivatives."""
+    """The derivatives of each participant who has a record, and whose derivatives are complete."""
     found, by_app = [], settings.is_app
     for name, images in everyone.items():
         record = read_if_whole(places.record(name))
@@ -214,14 +215,14 @@ def made_by_participants(everyone: Selected, settings: Settings, places: Places)
         own = sorted({entry for entry in entries.values() if owner_of(entry) == label})
         outputs = [entry for entry in own if (places.derivatives / site / entry).exists()]
         shared = {path: str(manifest[path][1]) for path, entry in entries.items() if entry not in own}
-        found.append(Made(name, [f"{RAW}/{label}"], how, outputs, shared))  # an app reads its whole folder
+        found.append(Made(name, [f"{RAW}/{label}"], how, outputs, shared))  # an app reads the whole folder
     return found
 
 
 def made_by_group_level(
     site: str, people: Sequence[Made], raw: Path, settings: Settings, places: Places
 ) -> tuple[list[str], Made | None]:
-    """What lies in the derivatives of a site apart from the participants' own files.
+    """The derivatives of a site apart from the participants' own files.
 
     Parameters
     ----------
@@ -237,8 +238,8 @@ def made_by_group_level(
     Returns
     -------
     list of str, Made or None
-        Files that participants have written for all, and what the group level has made or written anew; ``None`` if
-        there was no group level, or nobody knows any more. A tool has neither.
+        Files that participants wrote for all of them, and what the group level made or rewrote; ``None`` if there was
+        no group level, or how it was run is not known any more. A tool has neither.
     """
     step = read_if_whole(places.step("run_group_level", site))
     if not step:
@@ -252,8 +253,8 @@ def made_by_group_level(
     shared = sorted(files.items() & {written for one in people for written in one.shared.items()})
     names = [path for path, _ in shared]
     made = sorted(files.keys() - {*names, *DESCRIBING})
-    # The image is that of the participants, or these would have been analysed again; not so the folders that it reads,
-    # but whenever these are placed anew, the group level is done again.
+    # The image is that of the participants, who would otherwise have been analysed again. The caches may differ from
+    # theirs, but whenever caches are placed again, the group level is run again, too.
     placed = read_if_whole(places.index / "caches.json")
     own = {"run": step["run"], "caches": {name: f"sha256:{cache['sha256']}" for name, cache in placed.items()}}
     how = how_it_was_made(read_if_whole(places.record(people[0].name)) | own, places)
@@ -273,7 +274,7 @@ def how_it_was_made(record: Record, places: Places) -> How:
 
 @cache
 def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
-    """Settings of a run, what results are made with, and our version, for thousands of records; ``None`` if lost."""
+    """Settings of a run, what its results are made with, and neurotier's version; ``None`` if these are lost."""
     with suppress(LookupError, TypeError):
         facts = read_if_whole(file)
         return Settings.from_json(facts["settings"]), facts["made_with"], facts["versions"]["neurotier"]
@@ -281,7 +282,7 @@ def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
 
 
 def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
-    """Participants that share a commit: limited in number, made in the same way, and as many as the command can
+    """Participants that share a commit: made in the same way, at most ``most`` of them, and no more than a command can
     hold."""
     for members in gathered((identifier(one.how) if one.how else "", one) for one in people).values():
         group: list[Made] = []
@@ -301,9 +302,9 @@ def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
 OPTIONS = {
     "annex.thin": "true",
     "annex.addunlocked": "true",
-    "annex.private": "false",  # or no clone would know that contents are here
+    "annex.private": "false",  # otherwise no clone would know that contents are here
     "gc.autoDetach": "false",  # background work would be ended with the run
-    "core.excludesFile": os.devnull,  # the user's own names files of an editor, and no derivatives
+    "core.excludesFile": os.devnull,  # the user's own is meant for files of editors, not for derivatives
     "core.fsync": "all",  # an object, an index or a branch that a power cut leaves empty would make it unusable
 }
 
@@ -321,11 +322,11 @@ OTHERS = re.compile(
     r"\.lock'?: File exists|lock config file .*: File exists|Another git process"
     r"|cannot lock ref .*(File exists|but expected)|(nothing|no changes) (added )?to commit"
 )
-"""What git says if somebody else is writing to its repository, or has just committed what was staged here."""
+"""What git says if another program is writing to its repository, or has just committed what was staged here."""
 
 
 def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
-    """The DataLad dataset in a folder, which becomes one if it is none; files that are there stay untouched.
+    """Open the DataLad dataset in a folder, or make the folder one; files that are there stay untouched.
 
     Parameters
     ----------
@@ -334,7 +335,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
     killed_on
         The host of the save that was killed, if one was.
     say
-        Takes a line per step, for the user.
+        Prints a line per step, for the user.
 
     Raises
     ------
@@ -379,7 +380,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
             repository,
             f"`{move}`, and start the same command again: the derivatives stay, their history begins anew",
         )
-    run_git(folder, "reset", "--quiet")  # whatever a killed save, or one on a full tier, had staged
+    run_git(folder, "reset", "--quiet")  # discards what a save that was killed, or on a full tier, had staged
     return Dataset(str(folder))
 
 
@@ -389,7 +390,7 @@ def clear_locks(folder: Path, killed_on: str) -> None:
     Raises
     ------
     BusyError
-        If somebody else holds one, or it cannot be known that nobody does.
+        If another program holds one, or it cannot be ruled out that one does.
     """
     locks = sorted({lock for pattern in LOCKS for lock in folder.glob(pattern)})
     if locks and (held := holder(folder, killed_on)):
@@ -446,7 +447,7 @@ def unsaved(folder: Path, reason: str) -> NeurotierError:
 def register(folder: Path, dataset: Dataset, site: str) -> str:
     """Stage the raw dataset of a site as a sub-dataset, without installing it; returns its commit.
 
-    ``datalad get`` installs it where it is wanted, from its address.
+    ``datalad get`` installs it from its address when it is needed.
 
     Raises
     ------
@@ -471,9 +472,9 @@ def register(folder: Path, dataset: Dataset, site: str) -> str:
 
 
 def changed_entries(folder: Path) -> set[str]:
-    """Folders and files of a dataset that differ from what was saved, or are gone; without its source.
+    """Entries of a dataset, except its source, that differ from what was saved, or are missing.
 
-    Those in ``sourcedata``, where fMRIPrep has FreeSurfer's, are told apart.
+    Entries of ``sourcedata``, where fMRIPrep puts FreeSurfer's output, are listed one by one.
     """
     options = ("--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
     paths = [entry[3:].split("/") for entry in run_git(folder, "status", *options).split("\0") if entry]
@@ -481,7 +482,7 @@ def changed_entries(folder: Path) -> set[str]:
 
 
 def refuse_ignored(folder: Path) -> None:
-    """Raise :class:`InputError` if git would leave files out, as a tool's own ``.gitignore`` may have it."""
+    """Raise :class:`InputError` if git would leave files out, because of a tool's own ``.gitignore``, for example."""
     ignored = run_git(folder, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
     if ignored:
         raise InputError(
@@ -503,9 +504,9 @@ class Made(NamedTuple):
     how
         How they were made; empty if the facts of that run are lost.
     outputs
-        A participant's folder and, from an app, files beside it; the files of the group level. Below the site.
+        Paths below the site: a participant's folder and, from an app, files next to it; or those of the group level.
     shared
-        Path and checksum of each file that a participant has written for all.
+        Path and checksum of each file that a participant wrote for all participants.
     """
 
     name: str
@@ -516,10 +517,10 @@ class Made(NamedTuple):
 
 
 def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[Made] = ()) -> None:
-    """Save some paths of a dataset in one commit, or else what was ``made`` in one way.
+    """Save ``paths`` of a dataset in one commit, or what was ``made``, all of it in one way.
 
-    If that is known, the commit has a run record by which ``datalad rerun`` makes it again. The source is not among the
-    paths: if it is installed, it may be at another commit.
+    If that way is known, the commit has a run record by which ``datalad rerun`` makes it again. The source must not be
+    among the paths: if it is installed, it may be at another commit.
     """
     from datalad.core.local.run import run_command
 
@@ -539,7 +540,7 @@ def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[M
         explicit=True,
         inject=True,  # the command has already run: nothing is executed here
         message=message,
-        # of the group level, all of it would name everyone once more
+        # for the group level, the whole of it would name every participant once more
         extra_info={"exit": 0, "neurotier": without(how, "group")},
     )
     if bad := [result for result in results if result["status"] in ("error", "impossible")]:
