@@ -3,11 +3,11 @@
 As in CoRR, every site is a BIDS dataset of its own, participants have 7-digit labels and differ in their numbers
 of sessions and runs, and one has no T1w image. Images are git-annex content; text is in git.
 
-Participants are made of a whole head, real or simulated: a seed gives a small affine change of geometry, and the scan's
-a bias field and Rician noise. The simulated head is skull, scalp, face and neck painted around nilearn's packaged brain
-template (MNI ICBM152 2009a, T1-weighted), a real, averaged brain that comes without skull. Everything else is drawn
-from the ellipsoids of ``demonstration.yaml``, in MNI millimetres (x right, y front, z up) and in intensities relative
-to white matter. It is meant to look like a head to brain extraction, not to anatomists.
+Participants are made from a whole head, real or simulated: the participant's seed gives a small affine change of its
+geometry, and that of the scan a bias field and Rician noise. The simulated head is skull, scalp, face and neck painted
+around nilearn's packaged brain template (MNI ICBM152 2009a, T1-weighted), a real, averaged brain that comes without
+skull. Everything else is drawn from the ellipsoids of ``demonstration.yaml``, in MNI millimetres (x right, y front, z
+up) and in intensities relative to white matter. It is meant to look like a head to brain extraction, not to anatomists.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say) -> None:
     settings
         ``head`` is a NIfTI file of a whole head to vary, or ``simulated``.
     say
-        Takes one line per step.
+        Prints one line per step, for the user.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def write_files(folder: Path, settings: DemoSettings, head: nib.Nifti1Image, ori
 
 
 def filled(texts: Record, **names: str) -> Record:
-    """Some keys and values, with names filled in where the values have them in braces."""
+    """A record with ``names`` filled in where its texts have them in braces."""
     return {key: value.format(**names) if isinstance(value, str) else value for key, value in texts.items()}
 
 
@@ -193,7 +193,7 @@ SUBARACHNOID_MM, SKULL_MM, SCALP_MM = 1.5, 7.0, 6.0
 """Thickness of the layers around the brain's hull."""
 
 MARGIN_MM = 10.0
-"""What the field of view gains on every side, so that the head can move and no brain lies at its edge."""
+"""By how much the field of view grows on every side, so that the head can move and no brain lies at its edge."""
 
 NOISE = 0.02
 """Standard deviation of the noise in each of the two channels, as part of the bright intensity."""

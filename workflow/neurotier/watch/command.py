@@ -1,7 +1,8 @@
 """``neurotier watch RESULTS``: a screen that follows a run, or a line now and then if there is no terminal.
 
-Everything (who is done, running, failed or left, what the run's steps are doing, and where there is room) is read from
-the results folder, so it can be seen from any node, by anybody who may read the folder; nothing is changed or locked.
+Which participants are done, running, failed or waiting, and how far the run's steps are, is read from the results
+folder, so that any user who may read it can watch from any node. Free room is that of the tiers seen from this node.
+Nothing is changed or locked.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ UP, CLEAR = "\x1b[{}A", "\x1b[J"
 """Moves a terminal's cursor up some lines, and clears what is below it."""
 
 PAUSE = 4.0
-"""Least pause between two looks, by how long the last one took: 0.2 s for 2,000 participants, 8 s for 68,500."""
+"""Least pause between two looks, as a multiple of what the last one took: 0.2 s for 2,000 participants, 8 s for 68,500."""
 
 BAR = 24
 FAILURES_SHOWN, STEPS_SHOWN, PARTICIPANTS_SHOWN, NODES_SHOWN = 5, 6, 6, 12
@@ -88,7 +89,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
 
 
 def show(seen: Look, results: str, above: int) -> int:
-    """Show a look, on a terminal in place of the last one, which has ``above`` lines; how many lines this one has."""
+    """Show a look, on a terminal in place of the last one, which has ``above`` lines; returns its number of lines."""
     if not os.isatty(1):
         print("; ".join(printable(text) for *_, text in rows(seen, results) if text), flush=True)
         return 0
@@ -100,7 +101,7 @@ def show(seen: Look, results: str, above: int) -> int:
 
 
 def rows(seen: Look, results: str) -> Iterator[tuple[str, str, str]]:
-    """A look as rows: a name, what a screen says, and what a line in a log says; where that is empty, nothing."""
+    """A look as rows: a name, the text for a screen, and the text for a line in a log; empty texts are left out."""
     at = time.strftime("%H:%M:%S", time.localtime(seen.time_s))
     yield "run", f"{results}: {seen.run or 'none'}, {state(seen)}", f"{at} {state(seen)}"
     if seen.everyone:
@@ -148,7 +149,7 @@ def state(seen: Look) -> str:
 
 
 def printable(text: str) -> str:
-    """A text without what would move a terminal's cursor: reasons of failures contain tools' output.
+    """A text without characters that move a terminal's cursor: reasons of failures contain tools' output.
 
     >>> printable("red \\x1b[31m alert")
     'red ?[31m alert'
@@ -160,28 +161,29 @@ def printable(text: str) -> str:
 
 
 class Look:
-    """What is seen now of the latest run of a results folder: of a campaign, what its step tells of its runs.
+    """The present state of the latest run of a results folder; of a campaign, what its step reports about its runs.
 
     Attributes
     ----------
     time_s
-        When, s since 1970.
+        When this was seen, s since 1970.
     run, facts
-        The latest run, and what it has noted of itself.
+        The latest run, and what it has noted about itself.
     alive
         Whether it goes on; ``None`` if it has not ended, and its host cannot be asked from here.
     everyone
         How many participants there are; 0 while the dataset is not indexed, and where the run is not for all of them
         (campaign, advise, probe...).
     done, running, failed, waiting
-        Of these: how many are done; those that are being analysed, and since when, s since 1970, as far as their work
-        folders are seen from here; those that failed, with the reason, latest last; and how many are none of that.
+        How many of these are done; those that are being analysed, and since when, s since 1970, if their work folders
+        can be seen from here; those that failed, with the reason, latest last; and how many are none of these.
     nodes
         Jobs by node, on a cluster.
     steps
-        What goes on besides participants, and how far it is.
+        Steps that are running besides participants, and how far each of them is.
     rooms
-        Of each tier in use its name and roles, and in words what is free of what; none if that cannot be seen here.
+        For each tier in use its name, its roles, and in words its free room and its size; these two are empty if they
+        cannot be seen from here.
     left_s
         How long the participants will still take, s; ``None`` before one has ended.
 
@@ -237,7 +239,7 @@ def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, 
 
 
 def since_s(places: Places, name: str) -> float | None:
-    """Since when a participant is analysed, s since 1970: by its work folder, which may not be seen from here."""
+    """When the analysis of a participant began, s since 1970: as its work folder says, if it can be seen from here."""
     with suppress(OSError):
         return os.lstat(places.work_of(name) / OWNER).st_mtime
     return None
@@ -253,7 +255,7 @@ def left_s(places: Places, ended: Mapping[str, float], running: int, left: int) 
     ended
         Participants that have ended in this run, and when, s since 1970.
     running, left
-        How many run, and how many run or wait.
+        How many are running, and how many are running or waiting.
     """
     if ended and left:
         with suppress(*UNREADABLE):
@@ -276,23 +278,23 @@ def times_of(root: Path, suffix: str) -> dict[str, float]:
 
 
 def read_whatever(file: Path) -> Any:
-    """The JSON in a file below the results, which somebody may have replaced by what blocks its reader; raises what
-    :data:`UNREADABLE` lists. A record may be long: it lists every file that an app has written."""
+    """The JSON in a file below the results, which may have been replaced by something that blocks its reader; raises
+    what :data:`UNREADABLE` lists. A record may be long: it lists every file that an app has written."""
     return json.loads(read_text(file.parent, file.name, LARGEST_BYTES))
 
 
 def lives(run: str, facts: Facts) -> bool | None:
     """Whether a run goes on; ``None`` if its host cannot be asked from here."""
     if not facts:
-        return None if run else False  # it has its name, and clears up what earlier ones have left
+        return None if run else False  # a run without facts is starting: it cleans up after earlier runs
     if "ended_s" in facts:
         return False
     return runner(facts) is not None if facts.get("host") == socket.gethostname() else None
 
 
 def rooms_of(settings: Settings, on_cluster: object) -> Iterator[tuple[str, str, str, str]]:
-    """The tiers of the placement, or of a campaign's placements, their roles, what is free on them and of what, in
-    words; of tiers that each node has for itself, no words."""
+    """The tiers of the placement, or of a campaign's placements: name, roles, free room and size, in words; the last
+    two are empty for tiers that each node has for itself."""
     uses = gathered(
         (placed.get(role) or usual, role)
         for role, usual in settings.placement.items()
