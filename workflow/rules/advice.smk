@@ -24,7 +24,7 @@ checkpoint choose_calibration:
         "../scripts/choose_calibration.py"
 
 
-# All cores, as for a probe: nothing else may run meanwhile, and nothing else's files be evicted from the page cache.
+# All cores, as for a probe: no other job may run meanwhile, or lose its files from the page cache.
 rule rehearse:
     input:
         calibration=places.advice / "calibration.json",
@@ -46,7 +46,7 @@ rule rehearse:
         "../scripts/rehearse.py"
 
 
-# On a cluster this is a job like those that it predicts, for it looks at the node that it runs on.
+# On a cluster this is a job like those that it predicts, since it examines the node on which it runs.
 rule tabulate_advice:
     input:
         checks=ancient(advising.checks),

@@ -1,5 +1,6 @@
-# The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants. Its output
-# is the record that it writes at the end: Snakemake removes outputs first, and earlier derivatives stay if it fails.
+# The group level of a BIDS App, which makes the derivatives of a site from the outputs of all participants. The rule's
+# only output is the record written at the end: Snakemake removes outputs before a job, and earlier derivatives are to
+# stay if the job fails.
 
 from contextlib import suppress
 
@@ -16,8 +17,8 @@ def asked_of_group(site_folder):
         "group": settings.app.group,
         "arguments": settings.app.group_arguments,
     }
-    # A plain folder has no version, and tables at its root may be corrected; one that is empty or cannot be read is not
-    # mounted. Times are in whole seconds, as a node of a cluster may see them.
+    # A plain folder has no version, but the tables at its root may change; one that is empty or cannot be read is taken
+    # as not mounted. Times are cut to whole seconds, since a node of a cluster may see no fractions.
     if facts.get("kind") == "folder":
         root, links_to, found = Path(facts["path"], site), settings.dataset.links_to, {}
         with suppress(OSError):
@@ -30,7 +31,8 @@ def asked_of_group(site_folder):
     return asked
 
 
-# In a folder that was moved, or from another one, Snakemake does not know what the group level was asked for.
+# In a results folder that was moved, or from another working folder, Snakemake does not know the params of the last
+# group level, so they are compared here.
 def analysed_for(wildcards):
     markers, step = analysed(wildcards), places.step(
         "run_group_level", wildcards.site_folder

@@ -1,5 +1,5 @@
 # The runs of the BigBrain incrementation on a cluster: one job, which has a node to itself. Blocks are made, read and
-# checked there, so that they may be on a tier of the node's own, and what differs between runs is not the node.
+# checked there, so that they may be on the node's own tier, and no two runs differ in their node.
 
 
 # All cores: nothing else may run during a measurement.

@@ -9,7 +9,8 @@ wildcard_constraints:
     iteration="[0-9]+",
 
 
-# Jobs of this engine share it, so that as many run at once as their run asks for, whatever the cores.
+# Jobs of the engine Snakemake share this resource, so that as many run at once as their run asks for, whatever the
+# number of cores.
 internals.set_limits(workflow, {"bigbrain_share": bigbrain.shares})
 
 
@@ -27,8 +28,8 @@ rule make_blocks:
         "../scripts/make_blocks.py"
 
 
-# One run after the other, and after all blocks, since nothing else may move data during a measurement. When a run is
-# done again, so are the later ones; ancient() would make Snakemake overlook changes of their own params.
+# One run after the other, once all blocks are made, since nothing else may move data during a measurement. When a run
+# is done again, so are the later ones; with ancient(), Snakemake would overlook changes of their own params.
 rule begin_increment:
     input:
         blocks=bigbrain.manifests(),
@@ -106,7 +107,7 @@ rule check_increment:
         "../scripts/check_increment.py"
 
 
-# After the runs, so as not to compute during one. Predictions do not use what was measured, but for the calibration.
+# After the runs, so as not to compute during one. Of the measurements, predictions use only those of the calibration.
 rule tabulate_bigbrain:
     input:
         checked=[bigbrain.checked(run) for run in bigbrain.runs],

@@ -1,15 +1,15 @@
 # The campaign: conditions run one after the other in random order, each as an ordinary run of this workflow. On a
-# cluster all of them run in one job, which has a node to itself: what differs between them is not the node.
+# cluster all of them run in one job, which has a node to itself, so that no two differ in their node.
 
 from neurotier.core.errors import all_without_credentials
 
-# Snakemake keeps params in clear text; the jobs have the source, with its credentials, from the run's settings.
+# Snakemake keeps params in clear text; jobs take the source with its credentials from the run's settings.
 named = dict(configuration)
 named["dataset"] = all_without_credentials(named.get("dataset"))
 
 
-# Programs, scripts, descriptions and images of the tools may have other contents under the same names: then these are
-# other runs. From another folder, or with --rerun-triggers mtime, Snakemake itself would not see that either.
+# Whether the plan is that of these settings, and of the present contents of the tools' programs, scripts, descriptions
+# and images: Snakemake does not see such contents, nor, from another folder or with --rerun-triggers mtime, the settings.
 @cache
 @in_a_line
 def is_planned():

@@ -1,9 +1,9 @@
-# The check of a node: what a job finds there of the tiers, before anything long is begun.
+# The check of a node: the state of the tiers as a job sees it there, before anything long is begun.
 
 checked = places.checked(plan.node_class)
 
 
-# On one machine there is nobody else to see it. It is removed at the end of the run.
+# Only if jobs run on other nodes than this one. The file is removed at the end of the run.
 rule mark_tiers:
     output:
         marks=temp(checked.with_name(f"{checked.stem}-marks.json")),
@@ -38,7 +38,7 @@ rule check_node:
         "../scripts/check_node.py"
 
 
-# What the last check has found is removed at each start of this target.
+# The table of the last check is removed at each start of this target.
 rule check:
     input:
         table=checked,

@@ -37,7 +37,7 @@ with internals.errors_in_a_line():
     places = Places.from_settings(settings).shortened()
     elsewhere = bool(told.executor)
     plan = Plan(settings, places, elsewhere, ARGUMENTS is None, told.node_class)
-    # Nothing is done while rules are read. What a start has to do, the first rule has done that is asked for its inputs.
+    # Nothing is done while rules are read. The first rule that is asked for its inputs does what a start has to do.
     names = {}
     start = cache(head.Head(plan, workflow, pages, names).start)
     plan, start, checkpoints, names = internals.first_reading(
@@ -58,7 +58,7 @@ wildcard_constraints:
     share=SHARE,
 
 
-# The table of images. A checkpoint that is done stays so, and to look takes 0.1 ms; before, get() raises every time.
+# The table of images. Cached, since get() takes 0.1 ms, and a checkpoint that is done stays so; until then it raises.
 @cache
 def index():
     return checkpoints.index_dataset.get().output.images
@@ -73,7 +73,8 @@ def after_index(answer):
     return files
 
 
-# The demonstration, made again with its clone if their tier has lost it (a tmpfs after a reboot) and somebody is missing.
+# The demonstration dataset. It and its clone are made again if their tier has lost them (a tmpfs after a reboot) and
+# participants are still missing.
 def demo_facts(wildcards):
     if settings.dataset.source != "demo":
         return []
@@ -83,7 +84,7 @@ def demo_facts(wildcards):
     return facts
 
 
-# The files that say that the derivatives of each site are described; those of an app are then made, too.
+# The files that show that the derivatives of each site are described; for an app, also that they are made.
 def descriptions():
     sites = plan.sites()
     if plan.is_app:

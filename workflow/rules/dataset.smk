@@ -2,7 +2,7 @@
 
 from neurotier.dataset.source import named_source
 
-# Two modules would both have this rule for one file.
+# Only for the demonstration: two modules that import this workflow would both have this rule for one file.
 if settings.dataset.source == "demo":
 
     rule make_demo_dataset:
@@ -31,7 +31,7 @@ rule clone_dataset:
         source=lambda wildcards: named_source(settings.dataset.source),
         version=lambda wildcards: settings.dataset.version,
         sites=lambda wildcards: settings.dataset.sites,
-        # As text: Snakemake does not see that a path has changed.
+        # As text: Snakemake does not see changes of a Path.
         placement=lambda wildcards: str(places.datasets),
     message:
         "Opening the dataset: {params.source}"
@@ -39,7 +39,7 @@ rule clone_dataset:
         "../scripts/clone_dataset.py"
 
 
-# If a site cannot be reached, this rule and with it the run fails; all that does not need the site is still done.
+# If a site cannot be reached, this rule and with it the run fails; everything that does not need the site is still done.
 rule require_sites:
     input:
         dataset=places.dataset_facts,
@@ -71,7 +71,7 @@ checkpoint index_dataset:
         "../scripts/index_dataset.py"
 
 
-# Of a plain folder, the index alone tells that its files have changed.
+# The index is an input, since for a plain folder it alone shows that files have changed.
 rule validate_dataset:
     input:
         dataset=places.dataset_facts,
@@ -109,7 +109,8 @@ rule fetch_images:
         " --marker {output.marker:q} --log {log:q}"
 
 
-# What is left to drop: a pool on this machine drops the images of each participant when it is done, those on nodes do not.
+# Drops the images that are left: a pool on this machine drops those of each participant when it is done, a pool on a
+# node of a cluster does not.
 rule drop_images:
     input:
         analysed=places.share("{share}"),

@@ -12,7 +12,7 @@ rule describe_derivatives:
         LOGS / "describe_derivatives/{site_folder}describe_derivatives.log",
     wildcard_constraints:
         site_folder=SITE_FOLDER,
-    priority: 20  # before analyses: what these make is saved in a dataset only once that is described
+    priority: 20  # before analyses: derivatives are saved in a dataset only once it is described
     params:
         results=RESULTS,
         as_dataset=settings.results_dataset,

@@ -1,8 +1,8 @@
-# Pages: one rule each, which draws the figures of the page, too. What it is and shows, its declaration says.
+# Pages: one rule for each page, which also draws its figures. The page's declaration says what it shows.
 
 from neurotier.pages import PAGES, page_called
 
-# Of a run the report tells of what is there, too, that no rule makes: facts, failures, and an advice that was asked for.
+# Further inputs of pages. The run report also shows files that no rule makes: facts, failures, and a requested advice.
 MORE_INPUTS = {
     "advice": {"basis": places.advice / "basis.json"},
     "bigbrain": bigbrain.published,

@@ -22,9 +22,9 @@ rule prepare_tool:
         "../scripts/prepare_tool.py"
 
 
-# Participants flow through the pool of their share: locally one job, on a cluster several. Records and derivatives are no
-# outputs: Snakemake would remove those of everyone when one participant fails, and look at all of them before each job.
-# Each start removes the markers of shares in which somebody is missing (workflow/neurotier/run/participants.py).
+# Participants pass through the pool of their share, which is a job: one locally, several on a cluster. Records and
+# derivatives are not outputs: Snakemake would remove those of all participants when one fails, and check all of them
+# before each job. Each start removes the markers of shares that lack a participant (neurotier/run/participants.py).
 rule analyze_participants:
     input:
         tool=places.index / "tool.json",
@@ -36,7 +36,7 @@ rule analyze_participants:
     log:
         LOGS / "analyze_participants/{share}.log",
     priority: 10
-    retries: 0 if elsewhere or plan.in_job else 3  # for a pool that was killed; a profile says how often on a cluster
+    retries: 0 if elsewhere or plan.in_job else 3  # for a pool that was killed; on a cluster, the profile sets retries
     threads: lambda wildcards: plan.share(wildcards.share).threads
     resources:
         work_mb=lambda wildcards: plan.share(wildcards.share).work_mb,
@@ -56,7 +56,7 @@ rule analyze_participants:
         " --work-files {resources.work_files} --log {log:q}"
 
 
-# If a participant has failed, this rule and with it the run fails, when all others are done.
+# If a participant has failed, this rule and with it the run fails, but only when all others are done.
 rule require_participants:
     input:
         images=places.images_table,

@@ -5,9 +5,9 @@ from neurotier.storage.probe.plan import ProbePlan
 probing = ProbePlan(settings, places, CORES, plan.node_class, elsewhere)
 
 
-# A job per tier, so that each is kept until something about it changes. All cores, since nothing else may run during a
-# measurement, least of all the probe of another tier; the resource does the same on a cluster, where the profile asks for
-# a whole node. The priority places it before other measurements, never among them.
+# A job per tier, so that its result is kept until something about the tier changes. All cores, since nothing else may
+# run during a measurement, least of all the probe of another tier; on a cluster, where the profile asks for a whole
+# node, the resource does the same. The priority puts probes before other measurements, never among them.
 rule probe_tier:
     output:
         table=probing.table("{tier}"),

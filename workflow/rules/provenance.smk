@@ -1,7 +1,8 @@
 # Derivatives as DataLad datasets (results_dataset: true): saved by one process, when all jobs are over.
 
 
-# It waits for shares and not for everyone: derivatives that are there are saved, even if others have failed. An app has its group level.
+# It waits for all shares, but not for every participant: existing derivatives are saved even if others have failed. Of
+# an app, it waits for the group level, too.
 rule save_derivatives:
     input:
         index=places.images_table,

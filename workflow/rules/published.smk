@@ -1,4 +1,4 @@
-# The published experiment, replayed from its raw logs: before the measurements that stand beside it, and never during one.
+# The published experiment, replayed from its raw logs: before the measurements it is compared with, never during one.
 
 from neurotier.published.plan import asked_logs
 

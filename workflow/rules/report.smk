@@ -1,8 +1,8 @@
 # Pictures of every brain mask, which the run report shows.
 
 
-# The table of the group names the derivatives, and is newer than all of them: to name them here, too, would cost the
-# start of every command.
+# The group table names the derivatives and is newer than all of them. To name them here, too, would slow down the start
+# of every command.
 rule draw_mosaics:
     input:
         dataset=places.dataset_facts,

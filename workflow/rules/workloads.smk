@@ -1,4 +1,4 @@
-# Storage workloads, measured on any tier: of each a rule that measures, and a target. What they are, their classes say.
+# Storage workloads, measured on any tier: for each a rule that measures, and a target. Their classes describe them.
 
 from neurotier.pages import page_called
 from neurotier.run.allocations import asks_for_nodes
@@ -8,7 +8,8 @@ from neurotier.storage.staging.walk import Staging
 from neurotier.storage.sweep.walk import Sweep
 
 # All cores: nothing else may run during a measurement. Points are kept one by one, and those that exist are not
-# measured again, whatever else has changed in the configuration. IOR over several nodes is no job, and asks for nodes.
+# measured again, whatever else has changed in the configuration. IOR over several nodes is not submitted as a job, but
+# allocates its nodes itself.
 for workload in (Sweep, Daq, Ior, Staging):
 
     rule:

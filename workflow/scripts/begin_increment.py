@@ -1,4 +1,4 @@
-"""Begin a run of the incrementation: write the plan that tells its workers what they must know."""
+"""Begin a run of the incrementation: write the plan that its workers read."""
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.bigbrain.room import begin

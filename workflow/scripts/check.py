@@ -1,4 +1,4 @@
-"""Print what a node found of the tiers, and fail if one that a run needs is unusable."""
+"""Print the state of the tiers as a node saw it, and fail if one that a run needs is unusable."""
 
 from neurotier.core.errors import TierError
 from neurotier.core.quantities import counted

@@ -1,4 +1,4 @@
-"""Look at every declared tier from a node, and at the node: ``check/CLASS.tsv``."""
+"""Look at every declared tier from a node, and at the node itself: ``check/CLASS.tsv``."""
 
 from neurotier.core.files import read_json
 from neurotier.run.node_check import check_node

@@ -1,4 +1,4 @@
-"""Choose whom to analyse first: ``advice/calibration.json``."""
+"""Choose the participants of the calibration, who are analysed first: ``advice/calibration.json``."""
 
 from neurotier.advice.situation import Situation, choose_first
 from neurotier.core.quantities import size

@@ -1,4 +1,4 @@
-"""Clone the dataset to its tier with the sites asked for; ``index/dataset.json`` says where it lies."""
+"""Clone the dataset to its tier, with the requested sites; ``index/dataset.json`` says where it is."""
 
 from neurotier.core.tiers import tiers_of
 from neurotier.dataset.source import check_tier, obtain

@@ -1,7 +1,7 @@
 """Index the dataset's images (for an app: its files), filtered: ``index/images.tsv``, ``index/skipped.tsv``.
 
-A checksum and the selection go with it: nothing else shows that a table was cut at the end of a line, or, once the
-results folder was moved, that something else is asked for.
+A third file holds a checksum and the selection: nothing else shows that a table was cut off at the end of a line, or
+that the selection has changed since the results folder was moved.
 """
 
 from neurotier.core.files import write_text

@@ -1,4 +1,4 @@
-"""Make the demonstration dataset: a real DataLad dataset shaped like CoRR, by the settings under ``demo``."""
+"""Make the demonstration dataset: a real DataLad dataset shaped like CoRR, from the settings under ``demo``."""
 
 from neurotier.core.files import exclusive
 from neurotier.core.private import make_private
@@ -10,6 +10,6 @@ with script(snakemake) as context:
     folder = context.places.demo(settings)
     make_private(folder.parent.absolute())
     with exclusive(folder):
-        if not folder.exists():  # it appears whole, and its name stands for these settings
+        if not folder.exists():  # an existing one is complete, and its name stands for these settings
             make_demo_dataset(folder, settings, context.say)
     context.write_json("facts", {"dataset": folder.name, **vars(settings)})

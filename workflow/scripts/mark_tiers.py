@@ -1,4 +1,4 @@
-"""Write a file on each tier of this machine for a node to see, and note their texts: ``check/CLASS-marks.json``."""
+"""Write a file on each tier of this machine, for a node to look for; ``check/CLASS-marks.json`` has their texts."""
 
 from neurotier.run.node_check import mark_tiers
 from neurotier.run.scripting import script

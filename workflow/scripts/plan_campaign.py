@@ -1,4 +1,4 @@
-"""Plan the campaign: its runs in the drawn order, what they need on which tier, and check that all are possible."""
+"""Plan the campaign: its runs in random order, and what they need on which tier; check that all are possible."""
 
 from neurotier.run.campaign import Campaign, check_campaign, plan_rows
 from neurotier.run.scripting import script

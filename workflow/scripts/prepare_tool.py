@@ -1,4 +1,4 @@
-"""Make sure that the tool works, have it compile what it needs, and note its version: ``index/tool.json``."""
+"""Make sure that the tool works, let it compile its code, and note its version: ``index/tool.json``."""
 
 from neurotier.run.images import prepare_tool
 from neurotier.run.scripting import script

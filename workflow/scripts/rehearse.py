@@ -1,4 +1,4 @@
-"""Analyse participants of the calibration once more, for what it does not show: ``advice/rehearsal.json``."""
+"""Analyse participants of the calibration again, to learn what it does not show: ``advice/rehearsal.json``."""
 
 from neurotier.advice.situation import Situation
 from neurotier.run.scripting import script

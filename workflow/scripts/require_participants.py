@@ -1,6 +1,6 @@
-"""Fail unless everyone whom the index selects has a record; the marker ``state/complete.json`` says how many.
+"""Fail unless every selected participant has a record; the marker ``state/complete.json`` says how many there are.
 
-And by which run: of a marker with the content that it had, Snakemake would not make tables anew.
+The marker also names the run: if its content were the same as before, Snakemake would not make the tables again.
 """
 
 from neurotier.core.processes import current_run

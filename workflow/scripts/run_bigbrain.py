@@ -1,4 +1,4 @@
-"""Do every run of the incrementation on this node of a cluster, and take over their tables."""
+"""Do all runs of the incrementation on this node of a cluster, and take over their tables."""
 
 from neurotier.run.bigbrain_job import run_here, take_over
 from neurotier.run.scripting import script

@@ -1,4 +1,4 @@
-"""Do every run of the campaign that is still missing, in the drawn order; then mark the plan as done."""
+"""Do all runs of the campaign that are still missing, in the planned order; then mark the plan as done."""
 
 from neurotier.run.campaign import Campaign, plan_rows, walk
 from neurotier.run.scripting import script

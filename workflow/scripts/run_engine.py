@@ -1,4 +1,4 @@
-"""Increment all blocks with GNU parallel or Spark; its logs go where the rule's goes."""
+"""Increment all blocks with GNU parallel or Spark, whose logs are put next to the rule's."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""Predict what each placement takes: ``advice/advice.tsv``, and what it rests on."""
+"""Predict how long each placement takes: ``advice/advice.tsv``, and the basis of the predictions."""
 
 from neurotier.advice.basis import basis
 from neurotier.advice.situation import Situation

@@ -1,4 +1,4 @@
-"""Tabulate the runs of the incrementation, predict their makespans, and make room on its tiers."""
+"""Tabulate the runs of the incrementation, predict their makespans, and free the room that they took on the tiers."""
 
 from neurotier.bigbrain.plan import BigBrainPlan, read_manifest
 from neurotier.bigbrain.predictions import predict

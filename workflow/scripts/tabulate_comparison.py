@@ -1,4 +1,4 @@
-"""Tabulate the runs that are compared, their participants and bytes."""
+"""Tabulate the runs that are compared, with their participants and bytes."""
 
 from neurotier.pages.comparison.verdict import everything_compared
 from neurotier.run.compared import write_comparison_tables

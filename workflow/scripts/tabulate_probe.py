@@ -1,4 +1,4 @@
-"""Put what was measured of all tiers into one table: ``probe/probe.tsv``."""
+"""Put the measurements of all tiers into one table: ``probe/probe.tsv``."""
 
 from neurotier.core.tables import read_table
 from neurotier.run.scripting import script

@@ -1,4 +1,4 @@
-"""Tabulate the logs of the published experiment, judge the claims of the paper by them, and predict their makespans."""
+"""Tabulate the logs of the published experiment, judge the paper's claims by them, and predict their makespans."""
 
 from pathlib import Path
 

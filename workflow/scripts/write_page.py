@@ -1,4 +1,4 @@
-"""Draw the figures of a page, write the page, and print what it says first."""
+"""Draw the figures of a page, write the page, and print its first sentences."""
 
 from neurotier.pages import page_called
 from neurotier.run.scripting import script

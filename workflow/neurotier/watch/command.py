@@ -39,7 +39,7 @@ UP, CLEAR = "\x1b[{}A", "\x1b[J"
 """Moves a terminal's cursor up some lines, and clears what is below it."""
 
 PAUSE = 4.0
-"""Least pause between two looks, as a multiple of what the last one took: 0.2 s for 2,000 participants, 8 s for 68,500."""
+"""Least pause between two looks, per second of a look: it takes 0.2 s for 2,000 participants, 8 s for 68,500."""
 
 BAR = 24
 FAILURES_SHOWN, STEPS_SHOWN, PARTICIPANTS_SHOWN, NODES_SHOWN = 5, 6, 6, 12
