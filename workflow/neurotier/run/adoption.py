@@ -1,9 +1,9 @@
-"""Cluster jobs that outlive their head: the next head takes over those that do what it wants, and ends the others.
+"""Cluster jobs that outlive their head: the next head takes over those that do work that it needs, and ends the others.
 
-A job writes records and journal, and needs no head. The name of a Slurm job says which results folder it belongs to,
-what it does for which participants, and which share that is: so the jobs of a killed head are found, even those whose
-number it never learnt. With other schedulers, and where a site prefers the plugin ``slurm``, jobs are known by their
-numbers in the journal; these are ended, and one that begins later finds that another run has begun.
+A job writes records and journal itself, without the head. The name of a Slurm job identifies its results folder, its
+share and the work to be done on it. So the jobs of a killed head are found, even those whose number the head never
+learnt. With other schedulers, or with the plugin ``slurm``, jobs are known by their numbers in the journal; these are
+ended, and one that starts later finds that another run has begun.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from neurotier.run.journal import entries, read_notes
 from neurotier.run.participants import images_of, key_of, members_of
 
 NUMBER = re.compile(r"\w[\w.\[\]-]*")
-"""What looks like a job number of any scheduler: a planted one may look like an option."""
+"""A valid job number of any scheduler: one that another user has planted might look like an option."""
 
 
 NAMED = re.compile(r"neurotier-[0-9a-f]{8}-")
-"""The beginning of the names of all jobs that are known by their names (:func:`prefix_of`)."""
+"""The beginning of the names of all jobs that are identified by their names (:func:`prefix_of`)."""
 
 
 def prefix_of(places: Places) -> str:
@@ -41,9 +41,10 @@ def prefix_of(places: Places) -> str:
 
 
 def name_of_job(places: Places, share: str, analysis: str, settings: Any = None) -> str:
-    """Name of the Slurm job that analyses a share: eight digits for what it is to do, then the share.
+    """Name of the Slurm job that analyses a share: the prefix, eight digits that identify its work, and the share.
 
-    The digits are a hash of the analysis, the participants with their images, and all settings, by default the saved.
+    The digits are a hash of the analysis, the participants with their images, and all settings, by default the saved
+    ones.
     """
     members = [[name, key_of(analysis, images_of(places, name))] for name in members_of(share, places)]
     work = short_hash(json.dumps([members, settings or read_json(places.settings_file)], sort_keys=True))
@@ -51,11 +52,12 @@ def name_of_job(places: Places, share: str, analysis: str, settings: Any = None)
 
 
 def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
-    """Jobs of runs without an end: those that Slurm lists by name or number; and numbers of other schedulers' jobs that
-    were submitted and have not noted their own end, each with its run. Where there is Slurm, plain numbers are its own.
+    """Jobs of runs that have not ended.
 
-    By now a number may belong to another job, or to a job of another cluster: ours works in the folder that was noted,
-    and has not the name of one for other results.
+    First those that Slurm lists, by number; then the numbers of other schedulers' jobs that were submitted and have not
+    noted their own end, each with its run. If this machine has a Slurm, plain numbers are taken for Slurm's. A number
+    may meanwhile belong to another job, or to a job of another cluster: a job is ours only if it works in the folder
+    that was noted at its submission, and does not have the name of a job for other results.
 
     Raises
     ------
@@ -67,7 +69,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     works_in = {}
     for folder in sorted(places.journal("any").parent.glob("*")):
         over = {note.get("job") for note in read_notes(places, folder.name) if "exit_code" in note}
-        lines = entries(places, folder.name, "submitted")  # work is submitted again when its earlier job has ended
+        lines = entries(places, folder.name, "submitted")  # of those with one log, all but the last have ended
         for line in {line.get("log", line.get("job")): line for line in lines}.values():
             if (number := str(line.get("job"))) not in over and NUMBER.fullmatch(number):
                 submitted[number], works_in[number] = folder.name, line.get("folder")
@@ -78,7 +80,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     }
     others = without(submitted, *known)
     plain = {number for number in others if number.replace("_", "").isdigit()}
-    if plain and slurm.is_set_up():  # they have ended
+    if plain and slurm.is_set_up():  # Slurm does not list them, so they have ended
         others = without(others, *plain)
     return known, others
 
@@ -89,18 +91,19 @@ def last_facts(places: Places) -> Record:
 
 
 def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:
-    """End the jobs that earlier runs left, except those that do what is wanted; the shares of these, and their starts.
+    """End the jobs that earlier runs left, except those that do wanted work; returns the shares of these jobs, each
+    with the serial number of its start.
 
     Parameters
     ----------
     places
         Of the results, whose lock the caller holds.
     wanted
-        Share to the name of its job, without the number of a start.
+        The name of each share's job, without the serial number of a start.
     command
-        The profile's command that ends a job of a scheduler other than Slurm; empty if it has none.
+        The profile's command that ends a job of a scheduler other than Slurm; empty if the profile has none.
     say
-        Takes lines for the user.
+        Prints a line for the user.
 
     Raises
     ------
@@ -114,8 +117,8 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
     awaited = {work: share for share, work in wanted.items()}
     taken, kept = {}, []
     for number, job in left.items():
-        work, _, serial = job.name.rpartition(".")  # names of jobs of other steps end with the rule's name
-        # A job that is completing was cancelled, and Slurm is ending it.
+        work, _, serial = job.name.rpartition(".")  # names of other rules' jobs end with the rule's name instead
+        # A job that is still COMPLETING was cancelled, and Slurm is ending it.
         if serial.isdecimal() and work in awaited and job.state != "COMPLETING":
             taken[awaited.pop(work)] = serial
             kept.append(number)
@@ -144,11 +147,11 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
 
 
 def last_notes(places: Places) -> dict[str, Record]:
-    """What each job of this run has noted last about itself, by its number."""
+    """The last note of each job of this run about itself, by the job's number."""
     return {str(note.get("job")): note for note in read_notes(places, current_run())}
 
 
-# What a job asks on its own behalf.
+# What a job checks for itself.
 
 
 def latest_run(places: Places) -> str:
@@ -160,7 +163,8 @@ def latest_run(places: Places) -> str:
 
 
 def is_wanted(places: Places) -> bool:
-    """Whether the latest run wants this job; a Slurm job of a share works for that run from now on."""
+    """Whether the latest run needs this job. A Slurm job of a share works for that run from now on: the environment is
+    set."""
     latest = latest_run(places)
     if latest and os.environ.get("SLURM_JOB_NAME", "").startswith(prefix_of(places)):
         os.environ[RUN] = latest

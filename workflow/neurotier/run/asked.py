@@ -1,5 +1,5 @@
-"""Commands apart from a run: lay out a folder to work in; show the pages of a results folder, its jobs on a cluster,
-and the container images in its store; describe what was measured."""
+"""Commands that work without a run: set up a folder to work in; show the pages of a results folder, its jobs on a
+cluster, and the container images in its store; describe what was measured."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from neurotier.run.jobs import forget_stopped, load_settings
 
 
 def show_cluster_jobs(results: Path, end_them: bool) -> int:
-    """Print the cluster jobs of runs that have not ended, each with its state and, if it waits, Slurm's reason; end
-    them first, if asked to. Returns the exit code of the process.
+    """Print the cluster jobs of runs that have not ended, each with its state and, if it waits, Slurm's reason. With
+    ``end_them``, end them first. Returns the exit code of the process.
 
     Raises
     ------
     BusyError
-        If they are to be ended while their run is alive.
+        If they are to be ended while their run is still alive.
     """
     places = Places.from_settings(own_settings(results) if end_them else load_settings(results))
     if end_them:
@@ -48,7 +48,8 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
 
 
 def own_settings(results: Path) -> Settings:
-    """Settings of results in which something is to be removed; refused if another user may have planted any.
+    """Settings of a results folder in which something is to be removed, unless another user may have planted it or a
+    tier.
 
     Raises
     ------
@@ -79,7 +80,7 @@ def open_page(results: Path, name: str) -> int:
     PermissionError
         If the folder may not be read.
     """
-    files = results.iterdir() if results.is_dir() else []  # glob would find nothing in a folder closed to us
+    files = results.iterdir() if results.is_dir() else []  # glob would hide that a folder cannot be read
     pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
         raise SettingsError(
@@ -97,7 +98,8 @@ def open_page(results: Path, name: str) -> int:
 
 
 def show_images(results: Path, unused_days: float | None) -> int:
-    """Print the container images in the store, or remove those unused for ``unused_days``; returns the exit code.
+    """Print the container images in the store or, if ``unused_days`` is given, remove those unused for so long; returns
+    the exit code.
 
     Images that a results folder uses are never removed.
     """
@@ -124,27 +126,27 @@ def show_description(record: Path, phase: str | None, output: Path | None) -> in
         print(text, end="")
     else:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text)  # never replaced: a user may name a folder, a link or a device
+        output.write_text(text)  # not replaced atomically, since the user may name a link or a device
     return 0
 
 
 LINKED = "workflow"
-"""Linked, since rules and scripts must be the library's: a copy would be outdated when the package is updated."""
+"""Linked, since rules and scripts must match the library: a copy would be outdated once the package is updated."""
 
 COPIED = ("config", "profiles", "containers")
 """Copied, since users change these."""
 
 
 def lay_out(folder: Path) -> list[str]:
-    """Lay out a folder with the workflow, its configuration and profiles; returns lines that say what to do next.
+    """Set up a folder with the workflow, its configuration and profiles; returns lines that say what to do next.
 
-    In a folder laid out before, the workflow is switched to this version and what is missing is copied; existing files
-    stay as they are.
+    If the folder has been set up before, the workflow is switched to this version and missing files are copied;
+    existing files stay as they are.
 
     Raises
     ------
     SettingsError
-        If it is a BIDS dataset, or something else has the name of the workflow there.
+        If the folder is a BIDS dataset, or contains something else under the name of the workflow.
     TierError
         If the folder cannot be written, or another user may have planted a part of its path.
     """
@@ -166,14 +168,14 @@ def lay_out(folder: Path) -> list[str]:
                 with made_whole(folder / name) as partial:
                     shutil.copytree(ROOT / name, partial, ignore=shutil.ignore_patterns("__pycache__"))
                     for path in (partial, *partial.rglob("*")):
-                        path.chmod(path.stat().st_mode | 0o200)  # nobody may write to an installation for everyone
+                        path.chmod(path.stat().st_mode | 0o200)  # files of a shared installation may be read-only
                 added.append(name)
         if link.resolve() != (ROOT / LINKED).resolve():
             with made_whole(link) as partial:
                 partial.symlink_to(ROOT / LINKED)
             added.append(LINKED)
     except OSError as error:
-        why = error.strerror or error.args[0][0][2]  # of copytree: source, target and reason for each file
+        why = error.strerror or error.args[0][0][2]  # copytree gives source, target and reason for each file
         raise TierError(f"cannot be written: {why}", error.filename or folder) from None
     return [
         f"{folder}: {', '.join(added) or 'everything is there'}",

@@ -1,8 +1,9 @@
-"""The incrementation in one job of a cluster: a Snakemake on the node makes blocks, runs and checks, as on one machine.
+"""The BigBrain incrementation as one job of a cluster: a Snakemake on the node makes blocks, runs and checks, as on one
+machine.
 
-That Snakemake has a results folder of its own (``bigbrain/node``) and stays on one node: a block on a tier of the
-node's own can be read nowhere else, and a slow node must not look like a slow engine. An interrupted run begins again,
-on whichever node the next job gets; finished runs are not repeated, and their table says on which host they were.
+That Snakemake has a results folder of its own (``bigbrain/node``) and stays on one node: blocks on a node's own tier
+cannot be read on another node, and a slow node must not look like a slow engine. An interrupted run begins again, on
+whichever node the next job gets; finished runs are not repeated, and their table names their hosts.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ FOLDER = "node"
 
 
 def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Places:
-    """Do all runs that are still missing, on this machine; returns the places of their results.
+    """Do all missing runs on this machine; returns the places of their results.
 
     Parameters
     ----------
     asked
         What :meth:`neurotier.bigbrain.plan.BigBrainPlan.asked_of_node` gave.
     settings, places
-        Of the outer run, which uses the cluster.
+        Of the outer run, which submitted this job.
     log
         File for what Snakemake prints.
 
@@ -51,7 +52,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     forget_interrupted(plan)
     write_text(log, "")
     cores = max(len(os.sched_getaffinity(0)), *inner.bigbrain.parallelism)
-    # A tier's path may have the job's number in it, which must not make finished runs be repeated.
+    # A tier's path may contain the job's number; finished runs must not be repeated because of that.
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
     last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
     if snakemake([last, *ALONE, *again, "--cores", cores, "--configfile", file], log) != 0:
@@ -63,7 +64,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
 def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
     """Remove runs of another configuration: of other blocks, or with other settings of the incrementation.
 
-    More engines, tiers, processes or repetitions do not count as another configuration.
+    A configuration does not count as another if it only adds engines, tiers, processes or repetitions.
     """
     wanted = {key: getattr(settings.bigbrain, key) for key in (*BLOCK_KEYS, *INCREMENT_KEYS, *SPARK_KEYS)}
     wanted["versions"] = versions_of(settings.bigbrain)
@@ -73,7 +74,7 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
     if not before or any(before.get(key, value) != value for key, value in wanted.items()):
         remove_tree(plan.places.results)
         before = {}
-    write_json(file, before | wanted)  # runs on a tier that is not asked for now stay, and so does its path
+    write_json(file, before | wanted)  # runs on a tier that is not used now are kept, and so is its path
 
 
 def forget_interrupted(plan: BigBrainPlan) -> None:

@@ -1,16 +1,16 @@
-"""Campaigns: plan the runs and their order, check that all of them are possible, and do one after the other.
+"""Campaigns: plan the runs and their order, check that all of them are possible, and do them one after the other.
 
-Each repetition is a block in random order (:func:`in_order`), so that a drift in the meantime, such as a warmer machine
-or a fuller disk, does not fall on one tier. A run is identified by what it measures, not by its place in the order:
-tiers, parallelism or repetitions can be added later without repeating existing runs. A campaign runs for hours, so what
-cannot fit is refused before its first run.
+Each repetition is a block in random order (:func:`in_order`), so that a drift over time, such as a warmer machine or a
+fuller disk, does not affect one tier more than others. A run is identified by what it measures, not by its place in the
+order: tiers, parallelism or repetitions can be added later without repeating existing runs. A campaign takes hours, so
+one that cannot fit is refused before its first run.
 
-Each run is an ordinary run with its own results folder. All of them are one job of the outer Snakemake, not one job
-each: rules cannot express a shuffled order, since a rule's priority holds for all its jobs, and runs must never
-overlap. A run is started twice: once to make everything ready up to the participant jobs (dataset, index, images, tool)
-and, once the page cache is as requested, for the participant jobs themselves. A killed run is done again from its
-beginning: half a run has no makespan. What is kept of a run, ``campaign/runs/CONDITION/REPETITION``, is a folder that
-appears by a rename.
+Each run is an ordinary run with its own results folder. All runs together are one job of the outer Snakemake: rules
+cannot express a shuffled order, since a rule's priority holds for all its jobs, and runs must never overlap. Snakemake
+is started twice for a run: first to prepare all that the participant jobs need (dataset, index, images, tool) and then,
+with the page cache in the requested state, for the participant jobs themselves. A killed run is repeated as a whole,
+since half a run has no makespan. What is kept of a run is in ``campaign/runs/CONDITION/REPETITION``, a folder that is
+renamed into place when it is complete.
 """
 
 from __future__ import annotations
@@ -96,13 +96,14 @@ APART = (
     "bigbrain",
     *WORKLOADS,
 )
-"""Sections that do not change what a run measures; they are left out of its configuration."""
+"""Sections that do not affect what a run measures; they are left out of its configuration."""
 
 FETCHING = ("concurrent_gets", "get_attempts", "get_backoff_s", "drop", "validation", "ahead")
-"""Keys of section ``dataset`` that do not either: these steps are over, or skipped, when participant jobs begin."""
+"""Keys of section ``dataset`` that do not affect it either: their steps are over, or skipped, when participant jobs
+begin."""
 
 PLACED = ("tiers", "placement", "in_containers")
-"""Sections that do not change the outputs of a run."""
+"""Sections that do not affect the outputs of a run."""
 
 
 class PlannedRun(NamedTuple):
@@ -117,7 +118,7 @@ class PlannedRun(NamedTuple):
     condition
         What is run.
     configuration, settings
-        Configuration of the run, but for its results folder; the same, checked.
+        Configuration of the run without its results folder, and the settings that were checked from it.
     identity
         Hash that differs between runs that measure different things, even under the same condition.
     analysis
@@ -134,14 +135,14 @@ class PlannedRun(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A folder's name."""
+        """Name of the folder that holds all repetitions of this condition."""
         condition = self.condition
         cache = condition.cache.replace(" ", "-")
         return f"{condition.placement}_{condition.parallelism}_{cache}_{condition.tool}_{self.identity}"
 
     @property
     def folder(self) -> str:
-        """Its folder, among those of its campaign."""
+        """Path of its folder below the campaign's ``runs``."""
         return f"{self.name}/{self.repetition}"
 
 
@@ -154,7 +155,7 @@ def conditions(settings: Settings) -> list[Condition]:
 
 
 def configuration_of(base: Facts, settings: Settings, condition: Condition) -> Record:
-    """The configuration of a run of a condition, without its results folder. Such a run does not drop images."""
+    """The configuration of the runs of a condition, without their results folders; these runs do not drop images."""
     own = without(copy.deepcopy(base), *APART)
     own["dataset"] = {**(own.get("dataset") or {}), "source": settings.dataset.source, "drop": False}
     placed = settings.campaign.placements[condition.placement]
@@ -173,11 +174,11 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, el
     base
         The configuration as given, without credentials of the source.
     settings, places
-        The same, checked, and the places of the campaign.
+        The settings checked from it, and the places of the campaign.
     index
-        Checksum of the table of images: runs of other images are other runs.
+        Checksum of the table of images: with other images, runs have another identity.
     elsewhere
-        Whether they are done on a node of a cluster, whose programs may differ from those of this machine.
+        Whether the runs are done on a node of a cluster, whose programs may differ from those of this machine.
     """
     made, versions = [], Record()
     for condition in conditions(settings):
@@ -191,7 +192,7 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, el
         if not (own.image or elsewhere):
             name = own.tool.name
             if name not in versions:
-                versions[name] = ""  # if it is missing, which is reported before the first run
+                versions[name] = ""  # stays empty if the tool is missing, which is reported before the first run
                 with suppress(ToolError):
                     versions[name] = make_tool(own.tool).version()
             measured["version"] = versions[name]
@@ -205,22 +206,22 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, el
 
 
 def is_planned(base: Facts, settings: Settings, places: Places, elsewhere: bool) -> bool:
-    """Whether the plan that is there, if any, is of these runs (:func:`planned_runs`)."""
+    """Whether the existing plan, if any, lists the runs of :func:`planned_runs`."""
     with suppress(OSError, InputError):
         index = (places.index / "images.sha256").read_text()
         runs = {run.folder for run in planned_runs(base, settings, places, index, elsewhere)}
         try:
             return runs == {row["folder"] for row in read_table(places.campaign / "plan.tsv", "plan")}
-        except StateError:  # it is damaged
+        except StateError:  # the plan is damaged
             return False
     return True
 
 
 def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
-    """Repetition and index of the condition of every run: random in odd repetitions, then the reverse in even ones.
+    """Repetition and index of the condition of every run: random in odd repetitions, and reversed in even ones.
 
-    If each repetition were shuffled by itself, one of two conditions would be first in all of three repetitions every
-    fourth time, and a steady drift would look like a difference.
+    If each repetition were shuffled independently, one of two conditions would come first in all of three repetitions
+    in every fourth campaign, and a steady drift would look like a difference.
 
     >>> [index for _, index in in_order(3, 4, seed=1)]
     [2, 0, 1, 1, 0, 2, 0, 1, 2, 2, 1, 0]
@@ -262,7 +263,7 @@ class Campaign(NamedTuple):
         return cls(planned, settings, places, facts["limits"], context.say)
 
     def folder(self, run: PlannedRun) -> Path:
-        """Where the records of a run are."""
+        """The folder with the records of a run."""
         return self.places.campaign / "runs" / run.folder
 
     def condition_of(self, run: PlannedRun) -> Record:
@@ -271,7 +272,8 @@ class Campaign(NamedTuple):
 
     @property
     def to_do(self) -> list[PlannedRun]:
-        """The runs that are to be done: one that was stopped, in whole or in part, says nothing about its condition."""
+        """The runs that are still to be done. A run that was stopped, in whole or in part, is repeated: it says nothing
+        about its condition."""
         return [
             run
             for run in self.planned
@@ -285,10 +287,11 @@ SCARCE = {
     "mem_mb": ("memory", "MB", "or say --resources mem_mb=N if the jobs need less than estimated"),
     "work_files": ("room for files on the work tier", "inodes", "remove files there, or leave its placements out"),
 }
-"""Resources that limit the parallelism: what each is, its unit, and another way out."""
+"""Resources that limit the parallelism: what each is called, its unit, and what else the user can do."""
 
 RESULTS_FACTOR = 2
-"""Bytes of results per byte of compressed input: the brain, at most as large, and what is kept with it."""
+"""Bytes of results per byte of compressed input: the brain image, at most as large as the input, and what is kept with
+it."""
 
 
 def plan_rows(campaign: Campaign) -> Rows:
@@ -307,7 +310,7 @@ def plan_rows(campaign: Campaign) -> Rows:
 
 
 def check_campaign(campaign: Campaign) -> None:
-    """Tell the user what will be done, and refuse what is impossible; existing runs need nothing.
+    """Tell the user what will be done, and refuse what is impossible; runs that exist are not checked.
 
     Raises
     ------
@@ -342,13 +345,13 @@ def check_campaign(campaign: Campaign) -> None:
 def needs(campaign: Campaign, left: Iterable[PlannedRun], people: Selected) -> dict[str, dict[str, int]]:
     """For each tier, the most bytes that each role there still needs at the same time, without container images.
 
-    ``left`` has one run of each condition that is not done.
+    ``left`` has one run for each condition that is not done.
     """
     settings, images = campaign.settings, [image for own in people.values() for image in own]
     needed: dict[str, dict[str, int]] = {}
     for run in left:
         each, tiers = [work_bytes(own, run.settings) for own in people.values()], run.settings.placement
-        clone = clone_on(settings, campaign.places, tiers["dataset"])  # or a plain folder, where it lies
+        clone = clone_on(settings, campaign.places, tiers["dataset"])  # or the plain folder itself
         missing = (image for image in images if not is_present(clone, image.path, settings.dataset.links_to))
         for role, count in (
             ("dataset", size_of(missing)),
@@ -374,7 +377,7 @@ def check_room(tier: Tier, roles: Mapping[str, int], say: Say) -> None:
 
 
 def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> None:
-    """Refuse a parallelism that cannot be reached: a figure 'at 96' from 60 jobs at once is not one at 96."""
+    """Refuse a parallelism that cannot be reached: a figure labelled 'at 96' must not come from 60 jobs at once."""
     asked, where = run.condition.parallelism, "config key campaign.parallelism"
     if asked > len(people):
         raise SettingsError(
@@ -408,7 +411,7 @@ ALONE = (
     "--nolock",
     "--replace-workflow-config",
 )
-"""Arguments of an inner Snakemake: its file is its whole configuration, and no profile of the outer one applies."""
+"""Arguments of an inner Snakemake: its configuration file is complete, and no profile of the outer one applies."""
 
 OWN_VARIABLES = (RUN, "SNAKEMAKE_PROFILE")
 """Environment variables of the outer run that would change an inner one."""
@@ -421,12 +424,12 @@ KEPT = ("profile", "state", "index", "logs")
 
 
 def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
-    """Run one repetition of a condition, and keep its records; returns what is noted about it.
+    """Run one repetition of a condition, and keep its records; returns the content of its ``condition.json``.
 
     Raises
     ------
     RunError
-        If the run could not be made ready, left no row, or has another dataset or disk than the campaign.
+        If the run could not be prepared, left no row in ``runs.tsv``, or has another dataset or disk than the campaign.
     """
     started_s, condition = time.monotonic(), run.condition
     log = campaign.places.logs / "run_campaign" / f"{run.folder}.log"
@@ -456,7 +459,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     mounts = {one["path"]: f"{one['mount_point']} ({one['fs_type']})" for one in last_facts(places)["tiers"].values()}
     for earlier in campaign.planned:
         for path, before in campaign.condition_of(earlier).get("mounts", {}).items():
-            # its disk is not mounted, and the folder below it is on another
+            # the tier's disk is not mounted, so that the mount point's own folder is used, on another disk
             if mounts.get(path, before) != before and earlier not in campaign.to_do:
                 raise RunError(
                     f"{path} is on {mounts[path]}, in earlier runs on {before}",
@@ -464,14 +467,14 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
                     "mount it again, go on on a node that has it, or choose another results folder",
                 )
     cache = make_cache_ready(condition.cache, inner, places)
-    if cache.problem and cache.resident is None:  # the kernel tells only who owns the images: no run would count
+    if cache.problem and cache.resident is None:  # only the images' owner can find out: no run would be valid
         raise RunError(cache.problem, condition, "copy the dataset, or set campaign.cache to [as found]")
     snakemake([places.shortened().profile / "profile.tsv", *arguments], log)
     facts = last_facts(places)  # the start that made everything ready has no row
     row, stopped = facts.get("row"), bool(facts.get("stopped_by"))
     if row is None:
         raise failed("ended without a row of its own")
-    begun = row["participants"] + row["failed"]  # of participants whose job was killed at once, nothing is known
+    begun = row["participants"] + row["failed"]  # nothing is known of participants whose job was killed at once
     accident = any(may_pass(one["exit_code"]) for one in read_failures(places)) or begun < len(selected_in(places))
     outputs = {
         f"{name}/{path}": str(content)
@@ -483,7 +486,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         for name in KEPT:
             if (places.results / name).exists():
                 shutil.move(places.results / name, partial / name)
-        (partial / "state" / "source").unlink(missing_ok=True)  # it may have a token
+        (partial / "state" / "source").unlink(missing_ok=True)  # it may contain a token
         remove_tree(places.results)
         taken_s = time.monotonic() - started_s
         kept = judged(campaign, run, row, cache, outputs, taken_s, accident or facts["again"], stopped)
@@ -508,12 +511,12 @@ def inner_settings(given: Facts, outer: Settings, results: Path, file: Path) -> 
 
 
 def inner_results(places: Places) -> Path:
-    """Where the runs of a campaign keep their results in the meantime, below the path of any tier."""
+    """Where the runs of a campaign keep their results while they run, relative to the path of a tier."""
     return private_folder(Path()) / "campaign" / short_hash(str(places.results))
 
 
 def remove_inner_results(campaign: Campaign) -> None:
-    """Remove what killed runs left on the tiers, and the folders for it."""
+    """Remove the results of inner runs, such as killed ones left, from the tiers, with the folders that held them."""
     for name in {run.settings.placement["results"] for run in campaign.planned}:
         tier = tier_named(campaign.settings, name)
         tier.refuse_planted()
@@ -521,9 +524,9 @@ def remove_inner_results(campaign: Campaign) -> None:
 
 
 def snakemake(arguments: Iterable[object], log: Path) -> int:
-    """Run Snakemake with all its output in a log; its exit code. When this returns or raises, none of its jobs runs on.
+    """Run Snakemake with all its output in a log; returns its exit code. No job of it survives this call.
 
-    A signal that ends this process ends Snakemake, too, as jobs end that were asked to, not as a run that fails.
+    A signal that ends this process ends Snakemake, too; its jobs then count as stopped, not as failed.
     """
     environment = without(os.environ, *OWN_VARIABLES) | {CAMPAIGN: current_run()}
     words = list(map(str, arguments))
@@ -542,7 +545,7 @@ def snakemake(arguments: Iterable[object], log: Path) -> int:
 
 
 def last_said(log: Path) -> str:
-    """The last thing that neurotier said in the log of a Snakemake; empty if it said nothing."""
+    """The last line of neurotier's in the log of a Snakemake, without its prefix; empty if there is none."""
     return next(reversed(re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)), "")
 
 
@@ -566,7 +569,7 @@ def judged(
     accident: bool,
     stopped: bool,
 ) -> Record:
-    """What is noted about a run: what it was, and why it is invalid, if it is.
+    """The content of ``condition.json`` for a run: its conditions, and whether it is valid or why not.
 
     Parameters
     ----------
@@ -577,12 +580,12 @@ def judged(
     cache
         The page cache before the participant jobs.
     outputs
-        Checksums of what it made, by path.
+        Checksums of its outputs, by path.
     taken_s
         How long all of it took, s.
     accident
-        Whether somebody failed for a reason that may pass: a full tier, or a kill, by a person or by the kernel for
-        lack of memory. The run is then done again, but only once.
+        Whether a participant failed for a reason that may be temporary: a full tier, or a kill by a person, or by the
+        kernel for lack of memory. The run is then repeated, but only once.
     stopped
         Whether it was stopped from outside.
     """
@@ -592,7 +595,7 @@ def judged(
     if most < possible and not row["failed"]:  # the times of failed participants are not known
         because = f": {row['limited_by']}" if row["limited_by"] else ""
         problems.append(f"{most} of {possible} jobs ran at once at most{because}")
-    # In a job that was killed before its participants began, nobody has failed, either.
+    # If a job was killed before its participants began, none of them counts as failed, either.
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
         problems += differing(campaign, run, outputs)
     return {
@@ -611,7 +614,8 @@ def judged(
 def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
     """How the outputs differ from those of the first run of the same tool, if they do.
 
-    The first run with all its participants is noted; if that note can no longer be read, the next such run is.
+    The outputs of the first run that did all its participants are noted; if that note can no longer be read, those of
+    the next such run are noted.
     """
     file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
     first = whole_json(file)
@@ -630,8 +634,8 @@ def walk(campaign: Campaign) -> None:
     Raises
     ------
     RunError
-        At the end, if runs could not be done or were stopped; invalid runs are kept, and mentioned. At once if other
-        users' processes disturb the first run, or two in a row: they would disturb the rest, too.
+        At the end, if runs could not be done or were stopped; invalid runs are kept and mentioned. At once, if other
+        users' processes disturb the first run, or two in a row, since they would disturb the rest, too.
     """
     planned, say = campaign.planned, campaign.say
     remove_inner_results(campaign)
@@ -641,7 +645,7 @@ def walk(campaign: Campaign) -> None:
     undisturbed = False
     try:
         for count, run in enumerate(left, start=1):
-            # Each repetition has all conditions, so the mean of the runs that exist is that of the rest.
+            # Each repetition has all conditions, so the runs that exist show how long the rest takes on average.
             taken_s = [done["taken_s"] for done in filter(None, map(campaign.condition_of, planned))]
             left_s = (len(left) - count + 1) * statistics.fmean(taken_s or [0.0])
             rest = f"; about {seconds(left_s)} left" if taken_s else ""

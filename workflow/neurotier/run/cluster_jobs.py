@@ -1,7 +1,7 @@
 """What became of the jobs that a run submitted to a cluster: the table ``jobs.tsv``.
 
-The head notes what it submitted and when; each job of a share where it runs and with whom (both in the
-:mod:`neurotier.run.journal`); Slurm's accounting has the rest. What is unknown is left empty, never 0.
+The head notes what it submitted and when; the job of a share notes where it runs and for which participants (both in
+the :mod:`neurotier.run.journal`); Slurm's accounting has the rest. What is unknown is left empty, never 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
 
 CLOCKS_S = 3.0
-"""How far a node's clock may be behind the controller's, whose times are whole seconds."""
+"""How far a node's clock may differ from the controller's, whose times are whole seconds."""
 
 GOING = ("RUNNING", "COMPLETING")
 """Slurm's states of a job that has begun and not yet ended."""
@@ -32,27 +32,28 @@ GOING = ("RUNNING", "COMPLETING")
 NO_SLURM = "the jobs are not Slurm's, or it has no accounting"
 
 PATIENCE_S = 60.0
-"""How long sacct may take: its database may be busy, and a report must not wait for ever."""
+"""How long sacct may take, s: its database may be busy, and a report must not wait for ever."""
 
 AT_ONCE = 10_000
-"""Most jobs in one call: their numbers are one argument, of at most 128 KiB."""
+"""Largest number of jobs in one call: their numbers are one argument, of at most 128 KiB."""
 
 EARLIER_S = 3600.0
-"""Jobs that ended this long before the run began are others whose numbers were reused; clocks may differ, and jobs that
-were taken over were submitted before."""
+"""Jobs that ended longer than this before the run began, s, are others, with the same numbers. The margin is for clocks
+that differ, and for jobs that were taken over, which were submitted earlier."""
 
 Start = Record
 """One start of a job, according to accounting."""
 
 
 def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
-    """Find out what became of a run's jobs, except those ``left`` to another, and save that, or what is known."""
+    """Find out what became of a run's jobs, and save it, as far as it is known; jobs in ``left`` belong to another run
+    now."""
     submitted, notes = entries(places, run, "submitted"), read_notes(places, run)
     numbers = {line["job"]: None for line in (*submitted, *notes) if line["job"]}
     if not numbers and not notes:
         return
     known, reason, file = list[Start](), NO_SLURM, places.cluster_jobs(run)
-    if asked := [number for number in numbers if number.isdigit()]:  # cluster-generic may have called sshare
+    if asked := [number for number in numbers if number.isdigit()]:  # those of other schedulers may not be
         facts = whole_json(places.runs / f"{run}.json")
         known, reason = ask_accounting(asked, facts.get("started_s", 0.0))
     known = known or whole_json(file).get("starts", [])
@@ -61,7 +62,7 @@ def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
 
 
 def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
-    """The same at the end of a run, after which nothing else knows about its jobs.
+    """Find out the same at the end of a run, and remove its journal, after which only the saved rows remain.
 
     If the run was killed, jobs that still go on are left to the run that takes them over.
     """
@@ -89,7 +90,7 @@ def all_job_rows(places: Places) -> Rows:
 def renew_jobs_table(places: Places) -> None:
     """Write the table again, if it exists, with what became known at the end of the run.
 
-    It keeps its time stamp: otherwise Snakemake would draw everything again.
+    Its time stamp is kept: otherwise Snakemake would make everything again that depends on it.
     """
     table = places.profile / "jobs.tsv"
     if table.exists():
@@ -110,9 +111,9 @@ def job_rows(
     submitted
         What the head noted when it submitted them.
     notes
-        What jobs noted about themselves, in order of time.
+        The jobs' notes about themselves, in order of time.
     starts
-        What accounting says, in order of time for each job.
+        The starts of jobs according to accounting, in order of time for each job.
     reason
         Why accounting says nothing.
     """
@@ -131,14 +132,14 @@ def job_rows(
     for number, pairs in known.items():
         why = None if any(start for start, _ in pairs) else reason or "sacct does not know it"
         head = {"run": run, "job": number, "source": "head", "reason": why}
-        if job := heads.get(number):  # the head noted the submission of the first start
+        if job := heads.get(number):  # only of the first start does the head know when it was submitted
             head |= {"rule": job["rule"], "share": job["share"] and name_of(job["share"])}
             if len(pairs) < 2:
                 head["submitted_s"] = job["time_s"]
         rows += [row_of(head, note, start) for start, note in pairs or [[{}, {}]]]
     rows.sort(key=lambda row: [row["submitted_s"] or row["started_s"] or math.inf, row["started_s"] or math.inf])
     counts = Counter[Any]()
-    for row in rows:  # a rule may have a job for each site or tier, with a log of its own
+    for row in rows:  # jobs with the same log do the same work: a rule may have one for each site or tier
         work = heads.get(row["job"], row).get("log", row["job"])
         counts[work] += 1
         row["attempt"] = counts[work]
@@ -148,7 +149,7 @@ def job_rows(
 def row_of(head: Row, note: Entry, start: Start) -> Row:
     """A row, without the number of the attempt; accounting takes precedence, then what the job noted, then the head."""
     row = dict.fromkeys(columns("jobs"))
-    late = ("state", "elapsed_s") if "state" in note and start.get("state") in GOING else ()  # done, its Snakemake ends
+    late = ("state", "elapsed_s") if "state" in note and start.get("state") in GOING else ()  # its work is done
     for known in (head, note, without(start, *late)):
         row |= {key: value for key, value in known.items() if key in row and value is not None}
     if row["started_s"] is not None and row["submitted_s"] is not None:
@@ -160,7 +161,7 @@ def row_of(head: Row, note: Entry, start: Start) -> Row:
 
 
 def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start], str]:
-    """What accounting says about jobs: each of their starts, in order; and, if it says nothing, why.
+    """What accounting says about jobs: all of their starts, in order; and, if there are none, the reason.
 
     Parameters
     ----------
@@ -184,9 +185,8 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
 
 
 def starts_in(lines: Iterable[str]) -> list[Start]:
-    """The starts in sacct's output: one line each, followed by lines of its steps, of which the largest counts.
-
-    With ``--duplicates``, a job that was started again has a line for each start.
+    """The starts in sacct's output: one line each, followed by lines of its steps, of which the largest peak memory
+    counts. With ``--duplicates``, a job that was started again has a line for each start.
 
     >>> lines = ["7|NODE_FAIL|n1|100|103|109|6|4|4|500M||00:00:00", "7|RUNNING|n2|109|120|Unknown|5|4|4|500M||00:00:00"]
     >>> [(start["state"], start["node"], start["started_s"], start["ended_s"]) for start in starts_in(lines)]
@@ -201,7 +201,7 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
         }
         number, _, step = start["job"].partition(".")
         if not step:
-            # A job that was cancelled while it waited has times of a start that never happened.
+            # For a job that was cancelled while it waited, sacct gives times of a start that never happened.
             found.append(start if start["node"] else start | dict.fromkeys(("started_s", "elapsed_s", "cpus")))
         elif found and found[-1]["job"] == number:
             found[-1]["max_rss_bytes"] = max(one["max_rss_bytes"] or 0 for one in (found[-1], start)) or None
@@ -209,16 +209,15 @@ def starts_in(lines: Iterable[str]) -> list[Start]:
 
 
 def number_of(text: str) -> int | None:
-    """A whole number, or a time in whole seconds; ``None`` if unknown.
-
-    For an unknown one sacct writes 0, ``Unknown``, ``None`` and the like.
+    """A whole number, or a time in whole seconds; ``None`` if unknown, for which sacct writes 0, ``Unknown``, ``None``
+    and the like.
     """
     return slurm.number(text) or None
 
 
 def bytes_of(text: str) -> int | None:
-    """An amount of memory; ``None`` for 0, which means that no sample was taken, and for 2^64 - 2, which is said of a
-    start that is still to come.
+    """An amount of memory, bytes; ``None`` for 0, which means that no sample was taken, and for 2^64 - 2, which sacct
+    gives for a job that has not started yet.
 
     >>> bytes_of("5000K"), bytes_of("1.5G"), bytes_of("0"), bytes_of(""), bytes_of("18446744073709551614M")
     (5120000, 1610612736, None, None, None)
@@ -239,6 +238,6 @@ FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "AllocCPUS": ("cpus", number_of),
     "ReqMem": ("asked_memory_bytes", bytes_of),
     "MaxRSS": ("max_rss_bytes", bytes_of),
-    "TotalCPU": ("cpu_s", lambda text: slurm.duration_s(text) or None),  # 0 means that it was never gathered
+    "TotalCPU": ("cpu_s", lambda text: slurm.duration_s(text) or None),  # 0 means that it was not gathered
 }
 """Fields of sacct: the column that each fills, and the function that reads it."""

@@ -1,4 +1,4 @@
-"""Collect the runs of a results folder as rows of the comparison's tables; decide which runs are compared."""
+"""Collect the runs of results folders as rows of the comparison's tables, and decide which runs are compared."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MEMORY = "memory"
 """Cache state of inputs on a tier in memory."""
 
 OWN_SOURCES = ("staging", "growth", "page_cache")
-"""Sources of traffic figures that see different bytes, so that these may be added."""
+"""Sources of traffic figures that count different bytes, so that their figures can be added."""
 
 OTHER_VIEW = "cgroup"
-"""A source that sees the same bytes again where they reach a device; it counts only where no other has a figure."""
+"""A source that counts the same bytes again where they reach a device; it is used only where no other has a figure."""
 
 TABLES = ("compared_runs", "compared_participants", "compared_bytes")
 WAYS = ["read_bytes", "written_bytes"]
@@ -61,7 +61,7 @@ def write_comparison_tables(compared: Compared, folder: Path) -> None:
 
 
 def read_comparison_tables(folder: Path) -> Compared:
-    """Read these tables back."""
+    """Read the three tables of a comparison."""
     return Compared(*(read_table(folder / f"{table}.tsv", table) for table in TABLES))
 
 
@@ -81,16 +81,16 @@ def runs_of_results(
     origin
         What the comparison calls this folder; runs are compared within one origin.
     placement
-        Name of the placement; by default made from its tiers (:func:`placement_label`).
+        Name of the placement; by default derived from its tiers (:func:`placement_label`).
     repetition
         Repetition of the condition, if known.
     cache
-        State of the page cache before the runs; a dataset on a tier in memory has none, whatever this says.
+        State of the page cache before the runs; ignored for a dataset on a tier in memory.
 
     Raises
     ------
     InputError
-        If the folder has no tables of a run, or tables that this version does not write.
+        If the folder has no tables of a run, or if they are not as this version writes them.
     """
     tables = {}
     for name in ("runs", "profile", "traffic"):
@@ -137,7 +137,7 @@ def cells_of(table: str, row: Row) -> Row:
 
 @contextmanager
 def reading(path: Path, fix: str = "let this version of neurotier write the folder's tables again") -> Iterator[Path]:
-    """Read what another run left; if it is missing, or not as this version writes it, raise :class:`InputError`."""
+    """Raise :class:`InputError` if a file of another run is missing, or is not as this version writes it."""
     try:
         yield path
     except FileNotFoundError:
@@ -167,10 +167,10 @@ def placement_label(run: Row) -> str:
 
 
 def validity(run: Row, everyone: int, kept: int) -> str:
-    """Validity of a run: also whether it did all participants, and whether their records are still its own.
+    """Validity of a run, which also requires that it did all participants and that their records are still its own.
 
-    If a run did only some participants (the rest of a killed run), its makespan means something else; if records were
-    replaced, the new ones may come from other settings.
+    If a run did only some participants (those that a killed run left), its makespan means something else; if records
+    were replaced, the new ones may come from other settings.
 
     >>> validity({"valid": "valid", "participants": 3, "failed": 0}, everyone=60, kept=3)
     'invalid: 3 of 60 participants only, the others are from other runs'
@@ -197,15 +197,16 @@ def tier_bytes(flows: Iterable[Row]) -> Rows:
     """Bytes per tier, each counted once.
 
     Bytes counted while copying, bytes by which a work folder grew, and bytes of a container image that came into the
-    page cache are different, and are added. The control group's device bytes are the same ones seen again: they count
-    only where nothing else is known of a phase. Device bytes of all processes never count: jobs run side by side.
+    page cache are different bytes and are added. Device bytes of the control group are the same bytes again: they are
+    used only for phases of which nothing else is known. Device bytes of all processes are never used, since jobs run
+    concurrently.
 
     Returns
     -------
     list
         Rows of ``tier``, ``read_bytes`` and ``written_bytes``, sorted by tier; ``None`` where nothing is known.
     """
-    import pandas as pd  # not at each start, which imports this module with the pages
+    import pandas as pd  # imported late, since every start of a run imports this module
 
     table = pd.DataFrame(flows, columns=["tier", "participant", "phase", "traffic_source", *WAYS])
     kinds = table.traffic_source.where(~table.traffic_source.isin(OWN_SOURCES), "own")
@@ -235,7 +236,7 @@ def campaign_runs(plan: Path) -> Compared:
 
 
 def lacking(plan: Path) -> str:
-    """What a campaign has still to do, for people; empty if it is complete."""
+    """What a campaign still has to do, as a sentence for people; empty if it is complete."""
     rows = read_table(plan, "plan")
     there = sum(bool(whole_json(plan.parent / "runs" / row["folder"] / "condition.json")) for row in rows)
     if there == len(rows):
@@ -278,7 +279,7 @@ class Condition:
 
 
 VALID, INVALID = "valid", "invalid: "
-"""What the validity of a run that is fit for comparison says, and what that of another begins with."""
+"""The validity of a run that is fit for comparison, and the beginning of that of any other run."""
 
 
 def some_only(done: int, everyone: int) -> str:
@@ -287,7 +288,7 @@ def some_only(done: int, everyone: int) -> str:
 
 
 def valid_unless(reasons: Iterable[str], before: str = VALID) -> str:
-    """The validity of a run: ``valid``, or the reasons against it if there are any; ``before`` is what it was so far.
+    """The validity of a run: ``valid``, or ``invalid: `` and the reasons; ``before`` is its validity so far.
 
     >>> valid_unless([]), valid_unless(["the machine swapped"], "invalid: 1 participant failed")
     ('valid', 'invalid: 1 participant failed; the machine swapped')

@@ -1,8 +1,9 @@
-"""Whether others kept the machine busy while a run's participants were analysed, so that its times do not count.
+"""Whether other processes kept the machine busy while a run's participants were analysed, which makes its times
+invalid.
 
-Once a second, Snakemake's own process writes down what the processors did, and what it and its descendants used, in a
-file next to the run's facts. The job that writes the tables adds a reading; the file is removed when the run has its
-final row. Jobs of a batch system are not in this process tree, and run elsewhere: nothing is known about those.
+Once a second, Snakemake's own process notes how busy the processors were, and how much it and its descendants used, in
+a file next to the run's facts. The job that writes the tables adds a reading; the file is removed when the run has its
+final row. Nothing is known about jobs of a batch system, which are not in this process tree and run on other machines.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from neurotier.core.tables import Row
 from neurotier.meter.others import Reading, others_share, read_processors
 
 DISTURBED = "disturbed"
-"""How the reason begins that makes a run invalid if others took too much."""
+"""First word of the reason why a run is invalid if other processes took too much CPU time."""
 
 INTERVAL_S = 1.0
 SET_S = 1.0
-"""A clock that is a second off has been set; keeping it in step changes how fast all clocks run, by less."""
+"""A change of the clock by more than this has been made by setting it: time synchronisation that only adjusts the rate
+of the clock changes it by less."""
 
 COST_FACTOR = 200
-"""The pause is at least this many times as long as a reading takes: 0.5 % of a core at most."""
+"""The pause is at least this many times as long as a reading takes, so that readings take at most 0.5 % of a core."""
 
 
 class Watch:
@@ -55,7 +57,7 @@ class Watch:
 
 
 def note_reading(file: Path, root: int) -> None:
-    """Add a reading of the tree below a process, if possible; a full disk must not end a run."""
+    """Add a reading of the tree below a process, if possible: a full disk must not end a run."""
     with suppress(OSError):
         append_line(file, " ".join(f"{value:.6f}" for value in read_processors(root)))
 
@@ -71,13 +73,14 @@ def read_readings(file: Path) -> list[Reading]:
 
 
 def clock_was_set(readings: Sequence[Reading]) -> bool:
-    """Whether the machine's clock was set between some readings: spans over several processes are then wrong."""
+    """Whether the machine's clock was set between two of the readings: differences of times of several processes are
+    then wrong."""
     booted_s = [reading.booted_s for reading in readings]
     return bool(readings) and max(booted_s) - min(booted_s) > SET_S
 
 
 def others(facts: Record, rows: Sequence[Row], span: tuple[float, float] | None, readings: Sequence[Reading]) -> Row:
-    """The columns of ``runs.tsv`` about what other processes took.
+    """The columns of ``runs.tsv`` about the CPU time of other processes.
 
     Parameters
     ----------

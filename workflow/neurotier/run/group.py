@@ -1,7 +1,7 @@
 """The group stage: brain volumes of all images, their mean and spread, and outliers to look at.
 
-The published group step is the average brain mask size in voxels; voxels differ between scanners, so volumes in mm3 are
-given, too.
+The published group step is the average size of the brain masks in voxels; voxels differ between scanners, so volumes in
+mm3 are given, too.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from neurotier.run.profile_tables import site_of
 OF_IMAGE = ("session", "bids_run", "image", "mask", "brain_voxels", "voxel_volume_mm3")
 
 ROBUST_Z_LIMIT = 3.5
-"""Beyond this an image is flagged (Iglewicz and Hoaglin 1993)."""
+"""An image is flagged beyond this absolute score (Iglewicz and Hoaglin 1993)."""
 
 FEWEST_IMAGES = 5
-"""With fewer images, the median absolute deviation cannot justify a flag."""
+"""With fewer images, the median absolute deviation is too uncertain to justify a flag."""
 
 
 def group_rows(records: Iterable[Record]) -> Rows:

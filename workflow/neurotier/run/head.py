@@ -1,9 +1,9 @@
 """The head: what Snakemake's own process does at the start and at the end of a run.
 
-Reading a Snakefile changes nothing: the work of a start is done by the first input function that Snakemake calls, since
-by then it knows what it was started for. A run locks the results folder, removes what a killed run left, checks its
-tiers before anything runs, and notes the facts about machine, tiers and versions. Snakemake's own lock survives a
-``kill -9`` and then requires ``--unlock``; this one is a kernel lock on an open file and ends with the process, so the
+Reading a Snakefile changes nothing: the work of a start is done in the first input function that Snakemake calls, since
+Snakemake knows by then what it was started for. A run locks the results folder, removes what a killed run left, checks
+its tiers before any job runs, and notes facts about the machine, tiers and versions. Snakemake's own lock survives a
+``kill -9`` and then requires ``--unlock``. Ours is a kernel lock on an open file and ends with the process, so the
 Snakemake profiles set ``nolock``.
 """
 
@@ -120,14 +120,14 @@ from neurotier.run.snakemake_internals import (
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
 PAGES = PAGE_OF | {"all": "report", "advise": "advice"}
-"""Targets with a page: target to the page's name."""
+"""The name of the page that belongs to a target."""
 
 
 def make_importable() -> None:
-    """Make jobs find this Python and this library, installed or not: they run ``python3 -m neurotier``.
+    """Make sure that jobs, which run ``python3 -m neurotier``, find this Python and this library, installed or not.
 
-    This goes through the environment: a command with a path in it would change when the environment is moved, a reason
-    to analyse everyone again.
+    This is done by environment variables: a path in the command itself would change when the environment is moved, and
+    Snakemake would analyse all participants again.
     """
     os.environ |= {
         "PATH": search_path("PATH", Path(sys.executable).parent),
@@ -136,15 +136,15 @@ def make_importable() -> None:
         "PYTHONOPTIMIZE": "",  # DataLad fails without assertions
         "LOGNAME": os.environ.get("LOGNAME") or user_name(),  # Snakemake fails for a user without a name
     }
-    if not {*THREADS} & os.environ.keys():  # a user's choice applies in the user's own rules
+    if not {*THREADS} & os.environ.keys():  # the user's choice must apply in the user's own rules
         use_threads(1)
 
 
 def compile_library() -> None:
     """Compile this library to bytecode where jobs look for it, even if Python is told not to write any.
 
-    Otherwise each job compiles what it imports, which doubles its start: 0.05 s of CPU. Finding everything compiled
-    takes 0.01 s. Where bytecode cannot be written (somebody else's checkout), jobs do without it.
+    Otherwise each job compiles what it imports, which doubles its start-up and costs 0.05 s of CPU time. If all is
+    compiled already, this takes 0.01 s. Where bytecode cannot be written (another user's checkout), jobs do without it.
     """
     compileall.compile_dir(Path(__file__).parents[1], quiet=2)
 
@@ -159,7 +159,7 @@ class Head:
     pages
         Module that writes pages after failures, passed in because pages import the run: :mod:`neurotier.pages.partial`.
     names
-        See :func:`neurotier.run.snakemake_internals.own_names`; complete once all rules are read.
+        See :func:`neurotier.run.snakemake_internals.own_names`; complete once all rules have been read.
 
     Attributes
     ----------
@@ -174,10 +174,11 @@ class Head:
         self.watch: Watch | None = None
 
     def start(self) -> list[str]:
-        """What must be done before Snakemake looks at any file. As an input function it adds no inputs to a rule.
+        """Do all that must be done before Snakemake looks at any file; an input function that adds no inputs to a rule.
 
-        It also hooks in the begin and the end of the run, since Snakemake ignores ``onstart`` and the like in a module.
-        A process that Snakemake started for a job only declares how much there is of each resource.
+        It also installs the hooks for the start and the end of the run, since Snakemake ignores ``onstart`` and the
+        like in a module. In a process that Snakemake has started for a job, it only declares how much there is of each
+        resource.
         """
         plan, workflow = self.plan, self.workflow
         with errors_in_a_line():
@@ -189,7 +190,7 @@ class Head:
                 if plan.elsewhere:
                     plan.most_mb = known["limits"].get("mem_mb")
                 else:
-                    plan.room |= known["limits"]  # now that the tiers are known to answer
+                    plan.room |= known["limits"]  # only now are the tiers known to respond
                 asked = sorted(PAGES.keys() & command.targets)
                 name_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
                 call_around(
@@ -202,20 +203,22 @@ class Head:
         return []
 
     def command(self) -> Command:
-        """What Snakemake was started for; without a target, that is the first rule. What analyses nobody, such as a
-        probe, replaces nobody's results, even with ``--forceall``.
+        """What Snakemake was started for; without a target, that is the first rule. Targets that analyse no
+        participants, such as a probe, do not replace results, even with ``--forceall``.
         """
         command = command_of(self.workflow, self.own_names)
         targets = command.targets or frozenset({"comparison" if self.settings.is_campaign else "all"})
         return command._replace(targets=targets, forced=command.forced and bool(targets - WITHOUT_DATASET))
 
     def look_ahead(self, command: Command, at_once: int | None) -> None:
-        """Before the graph is built: arrange to repair damage, decide on shares, refuse what cannot end well.
+        """Before the graph is built, arrange the repair of damage, decide on the shares, and refuse runs that would
+        fail.
 
         Parameters
         ----------
         command
-            What Snakemake was started for. If it runs no job, nothing is changed, and a dry run says what would be.
+            What Snakemake was started for. If it runs no jobs, nothing is changed; a dry run says what would be
+            changed.
         at_once
             How many participants this machine analyses at once; ``None`` if unknown, as on a cluster.
 
@@ -223,8 +226,8 @@ class Head:
         ------
         NeurotierError
             See :func:`neurotier.run.preconditions.other_results`, :meth:`heal` and
-            :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not answer, or another user may
-            have planted it or the results folder.
+            :func:`neurotier.run.preconditions.check_start`; and if a tier in use does not respond, or if another user
+            may have planted it or the results folder.
         """
         plan, places, changes = self.plan, self.places, command.starts
         tiers = tiers_of(self.settings, elsewhere=plan.elsewhere).values()
@@ -247,7 +250,7 @@ class Head:
                 remove_partial(places, self.outputs_of, command.targets)
                 for workload in command.targets.intersection(WORKLOADS):
                     table = places.workload(workload) / f"{workload}.tsv"
-                    # points that failed, as by a node that was down, are tried again; those measured are kept
+                    # points that failed, for example because a node was down, are tried again; measured ones are kept
                     with suppress(OSError, StateError):
                         if any(row["status"].startswith("failed") for row in read_table(table, workload)):
                             remove_whatever(table)
@@ -258,18 +261,18 @@ class Head:
                 if changes:
                     others.remove()
             missing = plan.settle(made, command.forced, at_once, write=changes)
-        said_here = command.is_dry_run or (changes and plan.elsewhere)  # on this machine the pool says it
-        if missing and command.is_dry_run:  # moved results have lost the metadata by which Snakemake would see it
+        said_here = command.is_dry_run or (changes and plan.elsewhere)  # on this machine the pool reports it
+        if missing and command.is_dry_run:  # Snakemake's metadata of moved results are lost
             make_anew(self.workflow, plan.places.complete)
         if missing and command.targets - WITHOUT_PARTICIPANTS and said_here:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
 
     def heal(self, command: Command, is_replaced: bool) -> Whole:
-        """Before Snakemake looks, remove damaged files so that it makes them again; returns whose results are whole.
+        """Remove damaged files so that Snakemake makes them again; returns the participants whose results are whole.
 
-        The folder is locked for this run first. A command that changes nothing only says what would be made again. If
-        all results are about to be replaced, nobody's are looked at.
+        The folder is locked for this run first. If the command changes nothing, it is only said what would be made
+        again. If all results are about to be replaced, none are checked.
 
         Raises
         ------
@@ -283,43 +286,43 @@ class Head:
         if changes:
             acquire(places)
             forget_runs_of_another(places)
-            last = last_facts(places)  # if it was on a cluster and did not succeed, it may have left jobs
+            last = last_facts(places)  # a run on a cluster that did not succeed may have left jobs
             if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
-                # who analyses whom is known by the index as it is, which may be about to be made again
+                # what jobs do is known from the present index, which may be about to be made again
                 wanted = {} if command.forced or command.reindexes else plan.works()
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
-            if not plan.taken_over:  # jobs that were taken over still need it
+            if not plan.taken_over:  # jobs that were taken over still need what is ended and removed here
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))
                 for tier in [tiers_of(self.settings, elsewhere=plan.elsewhere)["work"], *work_tier_of_killed(places)]:
-                    if not tier.node:  # else its jobs clear it
+                    if not tier.node:  # otherwise the jobs on the nodes clear it
                         remove_leftovers(tier.folder("work") / places.work.name, places.identity)
                 remove_partials(places.results)
         damages = [] if is_replaced else find_damage(places, self.outputs_of, plan.is_app, plan.selection, made)
         if changes:
-            with suppress(*DAMAGED):  # it is tried again below, without what is removed here
+            with suppress(*DAMAGED):  # this is tried again later, without the files that are removed here
                 close_killed(places)
             for damage in damages:
                 for file in damage.files:
                     remove_whatever(file)
-            remove_whatever(places.state / "got")  # a killed run's word on where images are may be outdated
+            remove_whatever(places.state / "got")  # what a killed run noted about fetched images may be outdated
             remove_from_records()
             take_back_dates(places)
             try:
                 load_settings(places.results)
-            except NeurotierError:  # lost, or the folder was moved; maybe no run follows to save them
+            except NeurotierError:  # lost, or the folder was moved; perhaps no run follows that would save them
                 save_settings(self.settings, places, plan.elsewhere)
-            with suppress(OSError):  # on a read-only tier: whoever needs the clone reports it
+            with suppress(OSError):  # on a read-only tier; a job that needs the clone reports it
                 renew_clone(places, self.settings.dataset.participants, say)
         for line in damage_lines(damages, removed=changes):
             say(line)
         return made
 
     def outputs_of(self, file: Path) -> list[Path]:
-        """The files that are made together with a file of the results, by the paths that rules use."""
+        """The files that are made together with a file of the results, with the paths that rules use."""
         return outputs_of(self.workflow, self.plan.places.results / file.relative_to(self.places.results))
 
     def begin(self) -> None:
-        """Begin a run: check programs and tiers, lock the results folder, and note the facts; jobs find the run's
+        """Begin a run: check programs and tiers, lock the results folder, and note the facts. Jobs find the run's
         identifier in the environment.
 
         Raises
@@ -350,7 +353,7 @@ class Head:
             "analysis_key": plan.analysis,
         }
         tiers = tiers_of(settings, elsewhere=elsewhere)
-        if command.targets == {"check"}:  # faults of other tiers are for the check to report
+        if command.targets == {"check"}:  # the check itself reports faults of other tiers
             needed = tiers["results"].name
             tiers = {role: tier if tier.name == needed else tier._replace(node=True) for role, tier in tiers.items()}
         for tier in dict.fromkeys(tiers.values()):
@@ -358,7 +361,7 @@ class Head:
         run = identifier()
         with naming_unwritable(places):
             acquire(places)
-            remove_whatever(places.journal(""))  # before jobs that were taken over write to it
+            remove_whatever(places.journal(""))  # before jobs that were taken over write to this run's journal
             write_text(places.latest_run, run + "\n")
             save_settings(settings, places, elsewhere)
             facts |= {
@@ -368,7 +371,7 @@ class Head:
                 "elsewhere": elsewhere,
                 "analysis": app_name(settings),
                 "image": settings.image,
-                # On a cluster the nodes' CPUs count, which the jobs report (neurotier.run.cluster_jobs).
+                # On a cluster the nodes' CPUs count; jobs report these (neurotier.run.cluster_jobs).
                 "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not elsewhere),
                 "settings": noted(settings),
                 "tiers": {role: tier.facts() for role, tier in tiers.items()},
@@ -377,7 +380,7 @@ class Head:
             }
             write_json(places.runs / f"{run}.json", facts)
         os.environ[RUN] = run
-        os.environ.pop("SLURM_RESTART_COUNT", None)  # of the job that this is in: its own jobs begin with none
+        os.environ.pop("SLURM_RESTART_COUNT", None)  # of a job that contains this process; its jobs begin without it
         if elsewhere:
             on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
         remove_whatever(places.outputs)  # a run may rewrite all outputs and then be killed
@@ -385,7 +388,8 @@ class Head:
             self.watch = Watch(places, run)
 
     def rules_here(self) -> set[str]:
-        """Rules that run on this machine, with those that Snakemake only learns of when participants are chosen."""
+        """Rules that run on this machine, including those that Snakemake learns of only once participants are
+        chosen."""
         rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
         is_advised = "tabulate_advice" in rules
         if not plan.elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
@@ -408,7 +412,7 @@ class Head:
         places = self.places
         report = places.results / "report.html"
         comparison = places.results / "comparison.html"
-        with suppress(OSError):  # the results tier may be full; then damage goes undetected, that is all
+        with suppress(OSError):  # the results tier may be full; the only consequence is that damage goes undetected
             renew_jobs_table(places)
             note_outputs(places, self.outputs_of)
         is_campaign = self.settings.is_campaign
@@ -435,17 +439,17 @@ class Head:
             say(f"Report: {comparison}")
 
     def has_written(self, page: Path) -> bool:
-        """Whether this run wrote a page: a page of an earlier run is about that run."""
+        """Whether this run, not an earlier one, wrote a page."""
         with suppress(OSError):
             return page.stat().st_mtime >= self.places.latest_run.stat().st_mtime
         return False
 
     def close(self, succeeded: bool, stopped_by: str) -> str:
-        """End the run's processes, clear the work tier, note what became of the run and its participants, and write
-        pages after failures; returns counts of participants."""
+        """End the run's processes, clear the work tier, note how the run and its participants ended, and write pages
+        after failures; returns counts of participants as text."""
         settings, places, pages, run = self.settings, self.places, self.pages, current_run()
         end(processes_of([run]))
-        with suppress(TierError):  # participants have failed for that, and the next start is refused
+        with suppress(TierError):  # participants have failed for the same reason, and the next start is refused
             remove_leftovers(places.work, places.identity)
         note_swapping(places)
         add_facts(
@@ -459,7 +463,7 @@ class Head:
         if self.plan.elsewhere:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), selected_in(places)
-        if not succeeded and not stopped_by:  # then no job has tabulated it
+        if not succeeded and not stopped_by:  # otherwise a job has tabulated the run
             note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         if not stopped_by:
@@ -474,12 +478,12 @@ class Head:
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
-        # A stopped campaign does this run again.
+        # A campaign that was stopped does this inner run again.
         if not succeeded and (not stopped_by or CAMPAIGN not in os.environ):
             page, of = pages.report, places.dataset_facts
             if settings.is_campaign:
                 page, of = pages.comparison, places.campaign / "plan.tsv"
-            if everyone and of.exists():  # else the run was refused, and the existing page stays
+            if everyone and of.exists():  # otherwise the run was refused, and the existing page stays
                 page(settings, places)
             if (places.bigbrain / "runs").is_dir():
                 for line in pages.bigbrain(settings, places):
@@ -491,21 +495,21 @@ class Head:
 def close_killed(places: Places) -> None:
     """Write the final rows of killed runs while the records that they left still exist.
 
-    Both repairing the folder and deciding who is analysed remove records. The caller holds the folder's lock, and its
-    own run has not begun.
+    Records are removed both when the folder is repaired and when it is decided who is analysed. The caller holds the
+    folder's lock, and its own run has not begun.
     """
     for run in [file.stem for file in sorted(places.runs.glob("*.json")) if "row" not in read_json(file)]:
         close_jobs(places, run, was_killed=True)
-        forget_stopped(places, run)  # with their jobs
+        forget_stopped(places, run)  # failures of participants that were stopped with their jobs
         close_run(places, run, selected_in(places), read_failures(places))
-    if (last := last_facts(places)).get("stopped_by"):  # failures that cluster jobs noted after its end
+    if (last := last_facts(places)).get("stopped_by"):  # failures that cluster jobs noted after the end of that run
         forget_stopped(places, last["run"])
-    for file in places.runs.glob(places.readings("*").name):  # of a run that could not remove them
+    for file in places.runs.glob(places.readings("*").name):  # left by a run that could not remove them
         remove_whatever(file)
 
 
 def count_states(places: Places, everyone: Collection[str], failures: list[Record], stopped: int) -> str:
-    """How many participants are done, failed, stopped and not run, and how many brain masks exist."""
+    """How many participants are done, failed, stopped and not run, and how many brain masks there are, as text."""
     made_s = {name: file.stat().st_mtime for name in everyone if (file := places.record(name)).exists()}
     failed = {failure["participant"] for failure in failures} - made_s.keys()
     left = len(everyone) - len(made_s) - len(failed) - stopped
@@ -535,7 +539,7 @@ def refuse_planted_results(results: Path) -> None:
 
 @contextmanager
 def naming_unwritable(places: Places) -> Iterator[None]:
-    """Turn an error of the disk into one that says that the results folder cannot be written or mended."""
+    """Turn an operating system's error into one that says that the results folder cannot be written or mended."""
     try:
         yield
     except OSError as error:
@@ -562,7 +566,7 @@ def acquire(places: Places) -> None:
     if lock in held:
         return
     places.results.mkdir(parents=True, exist_ok=True)
-    refuse_planted_results(places.results)  # now that it exists, nobody else can replace it
+    refuse_planted_results(places.results)  # now that it exists, no other user can replace it
     descriptor = open_lock(lock)
     try:
         if holder := try_lock(descriptor):
@@ -584,12 +588,14 @@ def acquire(places: Places) -> None:
 
 @cache
 def identifier() -> str:
-    """The identifier of this process's run: one for several modules, since their jobs inherit one environment."""
+    """The identifier of this process's run. Several modules share one, since their jobs inherit the same
+    environment."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(2)
 
 
 def work_tier_of_killed(places: Places) -> list[Tier]:
-    """The work tier of the last run, if that was killed; if it can no longer be cleared, a line says why."""
+    """The work tier of the last run, if that run was killed; if the tier cannot be cleared any more, a line says
+    why."""
     last = last_facts(places)
     if last and "ended_s" not in last:
         try:
@@ -603,7 +609,7 @@ def work_tier_of_killed(places: Places) -> list[Tier]:
 
 
 def forget_runs_of_another(places: Places) -> None:
-    """Forget unfinished runs and cluster jobs if this folder is a copy: they may still go on in the original."""
+    """Forget unfinished runs and cluster jobs if this folder is a copy: they may still be running in the original."""
     with suppress(*DAMAGED):
         made = results_folder(Settings.from_json(read_json(places.settings_file)))
         if made.exists() and not made.samefile(places.results):

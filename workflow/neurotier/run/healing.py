@@ -1,7 +1,7 @@
-"""Healing: files that were lost or damaged since the last run are found, and made again.
+"""Healing: find files that were lost or damaged since the last run, so that they are made again.
 
-Snakemake checks whether the outputs of a rule exist. It does not notice that a participant's folder lacks a mask, that
-a record was cut short when a disk failed, or that somebody emptied a table. So, before Snakemake looks, outputs that
+Snakemake only checks whether the outputs of a rule exist. It does not notice that a participant's folder lacks a mask,
+that a record was truncated when a disk failed, or that a table was emptied. So, before Snakemake looks, outputs that
 are not as they were written are removed; Snakemake then makes just these again.
 """
 
@@ -27,39 +27,42 @@ PAGE_OF = {
     "campaign": "comparison",
     **{name: name for name in ("comparison", "published", "probe", *WORKLOADS, "advice", "bigbrain")},
 }
-"""The pages of folders that have one; tables and figures in other folders belong to the run report."""
+"""The page of each folder that has one; tables and figures in other folders belong to the run's report."""
 
 LISTED_FOLDERS = {*PAGE_OF, "index", "profile", "group", "figures", "derivatives"}
 """Folders of the results whose files are listed at the end of a run."""
 
 QUICKLY_MADE = ("profile", "group", "figures", "comparison", "report.html", "comparison.html")
-"""Outputs that are made from records in seconds; not measurements, nor predictions, which are made once."""
+"""Outputs that are made from records in seconds; measurements and predictions, which are made once, are not among
+them."""
 
 SAVED = {"sourcedata", "code", "prov"}
-"""Folders of a site's derivatives that are written when it is saved as a dataset: git knows their content."""
+"""Folders of a site's derivatives that are written when these are saved as a dataset: git tracks their content."""
 
 ADDED_TO = {".bidsignore", ".gitattributes"}
-"""Files that an app may write, and that get further lines when its derivatives are saved as a dataset."""
+"""Files that an app may write, and to which lines are added when its derivatives are saved as a dataset."""
 
 MADE_IN = {"obtain_image": "image.json", "place_caches": "caches.json"}
-"""Steps whose records are not outputs of a rule, and the file that each makes: making that again renews the record."""
+"""Steps whose records are not outputs of a rule, and the file that each makes: making that file again renews the
+record."""
 
 NO_RULES = {"records", "app", "logs", "failures"} | SAVED
-"""Folders whose files no rule makes or waits for; records are checked by content instead of size."""
+"""Folders whose files no rule makes or needs; records are checked by their content, not by their size."""
 
 OF_RUN = {"condition.json", "runs.tsv", "profile.tsv", "traffic.tsv"}
-"""Files that a comparison reads of each run of a campaign."""
+"""The files of each run of a campaign that a comparison reads."""
 
 SHOWN = 3
 
 LOOK_AGAIN_S = 0.5
-"""Pause before looking again at a damaged metadata record of Snakemake: another run may be writing it."""
+"""Pause before a damaged metadata record of Snakemake is checked again, s: another run may be writing it."""
 
 Whole = dict[str, Made]
-"""Participants whose record and derivatives are whole, and how they were analysed."""
+"""How each participant with a whole record and whole derivatives was analysed."""
 
 OutputsOf = Callable[[Path], list[Path]]
-"""Gives all files that are made by the rule that makes a file; none if no rule makes it, since it is the user's."""
+"""Returns all files made by the rule that makes a given file; none if no rule makes it, that is, if it is the
+user's."""
 
 
 class Damage(NamedTuple):
@@ -81,20 +84,20 @@ class Damage(NamedTuple):
 
 
 def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, selection: str, whole: Whole) -> list[Damage]:
-    """All damage in a results folder; files that no rule makes are the user's own business.
+    """All damage in a results folder; files that no rule makes are the user's, and not checked.
 
     Parameters
     ----------
     places
         Places of the results.
     outputs_of
-        Gives the files that are made together with one.
+        Returns the files that are made together with a file.
     by_app
         Whether an app, not a tool, made these results.
     selection
         The selection that the index should have (:attr:`neurotier.run.plan.Plan.selection`).
     whole
-        Filled with how participants were analysed whose record and derivatives are whole.
+        Filled in with the participants whose record and derivatives are whole.
     """
     damages = [
         *damaged_records(places, by_app, whole),
@@ -103,13 +106,13 @@ def find_damage(places: Places, outputs_of: OutputsOf, by_app: bool, selection: 
         *damaged_outputs(places, outputs_of),
         *lost_datasets(places),
     ]
-    return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason counts
+    return list({damage.files: damage for damage in reversed(damages)}.values())[::-1]  # the first reason is kept
 
 
 def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Damage]:
     """Records that are unreadable, or whose derivatives are missing or differ in size from what the record lists.
 
-    The others are added to ``whole``, with how they were made.
+    The other participants are added to ``whole``, with how they were analysed.
     """
     for file in sorted(places.records.rglob("*.json")):
         participant, record = participant_of(file, places.records), whole_json(file)
@@ -138,11 +141,12 @@ def whole_records(places: Places, by_app: bool) -> Whole:
 
 
 def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
-    """Unreadable state, which is made again or not needed; and sites that have lost derivatives of a group level."""
+    """Unreadable JSON files, which are made again or not needed; and sites that have lost derivatives of a group
+    level."""
     steps = places.profile / "steps"
     runs = places.bigbrain_run("")
     for file in sorted(runs.glob("*/*/*/*/**/*.json")):
-        if not whole_json(file):  # the whole run is repeated: it is measured as a whole
+        if not whole_json(file):  # the run is measured as a whole, and so repeated as a whole
             run = runs.joinpath(*file.relative_to(runs).parts[:4])
             yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
     for folder in (places.failures, steps, places.index, places.runs):
@@ -165,16 +169,17 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
 def lost_datasets(places: Places) -> Iterator[Damage]:
     """Sites whose derivatives were saved as a DataLad dataset that no longer exists."""
     saved = whole_json(places.saved)
-    for site in {*saved, ""} if saved else ():  # and the dataset above those of sites
+    for site in {*saved, ""} if saved else ():  # "" is the dataset that contains those of the sites
         repository = places.derivatives / site / ".git"
         if not (repository / "HEAD").is_file():
             yield Damage((places.saved,), f"{repository} is gone")
 
 
 def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
-    """The index of images, if it or a file made with it is not as it was written, or if it is of another selection.
+    """The index of images, if it or a file made with it is not as it was written, or if it was made for another
+    selection.
 
-    Snakemake itself notices another selection only if the results folder was not moved since.
+    Snakemake itself notices another selection only if the results folder has not been moved since.
     """
     index, table = places.index, places.images_table
     if not os.path.lexists(table):
@@ -189,7 +194,8 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
     elif not whole_json(places.dataset_facts):
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
     elif noted != written + selection.encode():
-        # The clone is remade only if it is known to be of something else: if its source is gone, it is all there is.
+        # The dataset is cloned again only if the clone is known to be of another version or sites: if the source is
+        # gone, the clone is all there is.
         is_other = noted.count(b"#") > 1 and selection.split("\n")[0].encode() not in noted
         files = (table, places.dataset_facts) if is_other else (table,)
         yield Damage(files, f"{table} is of another selection")
@@ -199,10 +205,10 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     """Tables, figures and pages that are missing or have another size than at the end of the last run.
 
     Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
-    Without the list of sizes damage cannot be detected, so everything that is made in seconds is made again.
+    Without the list of sizes damage cannot be detected, so all outputs that are made in seconds are made again.
     """
     known = whole_json(places.outputs)
-    if not known and "ended_s" in (last_facts(places) or {"ended_s"}):  # a killed run has listed nothing
+    if not known and "ended_s" in (last_facts(places) or {"ended_s"}):  # a killed run has not listed its outputs
         no_files = (file for like in ("*.html", "*/*.tsv") for file in places.results.glob(like) if not file.is_file())
         if files := (*quickly_made(places, outputs_of), *filter(outputs_of, no_files)):
             yield Damage(files, f"{places.outputs}, which lists the outputs, is gone or damaged")
@@ -218,8 +224,8 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
 def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[str]) -> None:
     """Remove pages and their tables if one of these files is a target by its path and the last run failed.
 
-    They may show only a part. A target such as ``all`` also needs what they are made from, which is made first; but for
-    the page alone Snakemake would say that there is nothing to be done.
+    They may show only a part of the results. A target such as ``all`` also needs what they are made from, and makes
+    that first; but if only the page is asked for, Snakemake would say that there is nothing to be done.
     """
     if last_facts(places).get("succeeded"):
         return
@@ -230,13 +236,14 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
 
 
 def quickly_made(places: Places, outputs_of: OutputsOf, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
-    """Tables, figures and pages of some folders: those made in seconds lie there or in a folder ``figures`` below."""
+    """Tables, figures and pages that are made in seconds: those in the given folders, or in a folder ``figures`` below
+    one of them."""
     names = outputs_in(places, outputs_of, of)
     return [places.results / name for name in names if len(name.parts) < 3 or name.parts[1] == "figures"]
 
 
 def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path]:
-    """Files to remove so that Snakemake makes a file, or a campaign's run, again; none if no rule makes it."""
+    """Files to remove so that Snakemake makes a file, or repeats a campaign's run; none if no rule makes it."""
     files = outputs_of(file)
     if file.suffix == ".json":  # a table's sidecar is written with it
         files += outputs_of(file.with_suffix(".tsv"))
@@ -248,9 +255,9 @@ def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path
 
 
 def damage_lines(damages: list[Damage], removed: bool) -> list[str]:
-    """Messages about the damage for the user, a few lines at most."""
+    """Messages for the user about the damage, a few lines at most."""
     done = "will be made again when it is needed" if removed else "would be made again"
-    # A file may be damaged in two ways.
+    # Two kinds of damage to one file may give the same line.
     said = (f"{damage.reason}; it {done}" if damage.again else damage.reason for damage in damages)
     lines = [f"neurotier: {one_line(line)}" for line in dict.fromkeys(said)]
     rest = len(lines) - SHOWN
@@ -264,9 +271,11 @@ def note_outputs(places: Places, outputs_of: OutputsOf) -> None:
 
 
 def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> list[Path]:
-    """Outputs in some folders of the results, or among its pages; of a campaign's runs only what is compared.
+    """Outputs in some folders of the results, or among its pages; of a campaign's runs only the files that are
+    compared.
 
-    No link is followed. Folders next to those of sites in the derivatives are the user's: another pipeline's.
+    Links are not followed. Folders in the derivatives that are not of a site are the user's, for example another
+    pipeline's.
     """
     sites = [places.derivatives / site for site in whole_json(places.dataset_facts).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
@@ -282,14 +291,15 @@ def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> li
 
 
 def files_of_rules(places: Places) -> Iterator[Path]:
-    """Files of the results that rules make or wait for: none are in participants' folders or those of records."""
+    """Files of the results that rules may make or need: participants' folders and those of records have none."""
     for root, names, files in os.walk(places.results):
         names[:] = [name for name in names if not name.startswith(("sub-", ".")) and name not in NO_RULES]
         yield from (Path(root, name) for name in files)
 
 
 def remove_from_records() -> None:
-    """Remove damaged metadata records of Snakemake, at which it would fail; its own folders begin with ``@``."""
+    """Remove damaged metadata records of Snakemake, which would make it fail; names that begin with ``@`` are
+    subfolders."""
     walk = os.walk(".snakemake/metadata")
     known = [Path(root, name) for root, names, files in walk for name in [*names, *files] if not name.startswith("@")]
     damaged = [file for file in known if not whole_json(file)]
@@ -300,9 +310,10 @@ def remove_from_records() -> None:
 
 
 def take_back_dates(places: Places) -> None:
-    """Set files from the future to now: Snakemake would refuse to make anything from them, as if a clock were wrong."""
+    """Set the time stamps of files from the future to now: Snakemake would refuse to use them, suspecting a wrong
+    clock."""
     now_s = time.time()
     for file in files_of_rules(places):
-        with suppress(OSError):  # a colleague's file
+        with suppress(OSError):  # another user's file
             if stat.S_ISREG((facts := file.lstat()).st_mode) and facts.st_mtime > now_s:
                 os.utime(file, (now_s, now_s))

@@ -1,4 +1,4 @@
-"""Container images and apps' caches in a run: where they are kept, placed once per tier, and handed to each job."""
+"""Container images and apps' caches in a run: where they are kept, placed once per tier, and passed to each job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from neurotier.core.tiers import tiers_of
 
 
 def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) -> Shelf:
-    """Where images and caches are kept and, if ``placing``, placed: on this machine's images tier.
+    """The folder where images and caches are kept and, if ``placing``, that on this machine's images tier where they
+    are placed.
 
     Raises
     ------
@@ -47,8 +48,8 @@ def shelf(settings: Settings, places: Places, say: Say, placing: bool = True) ->
     for folder in [kept, images] if placing else [kept]:
         make_private(folder)
         note_user(folder, places.results)
-    # Both starts of a campaign's run verify under one name: the second would read the image again, and so warm the page
-    # cache that was emptied in between.
+    # Both starts of a campaign's run verify images under one name: otherwise the second start would read the image
+    # again, and so fill the page cache that was emptied in between.
     return Shelf(kept, images, say, places.verified, os.environ.get(CAMPAIGN) or current_run())
 
 
@@ -64,7 +65,8 @@ def image_store(settings: Settings, places: Places, log: Path, say: Say, placing
     say
         Prints a line per step.
     placing
-        Whether images are placed here: where each node of a cluster has its own images tier, only jobs do that.
+        Whether images are placed by this process: if each node of a cluster has its own images tier, only jobs place
+        them.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def image_store(settings: Settings, places: Places, log: Path, say: Say, placing
 
 def placed_image(settings: Settings, places: Places, log: Path) -> PlacedImage | None:
     """The container image in use and the caches that an app reads, placed again if their tier has lost them; ``None``
-    on the host."""
+    if no container is used."""
     if settings.image is None:
         return None
     store = image_store(settings, places, log, lambda line: note(log, line))
@@ -104,7 +106,7 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
     Raises
     ------
     ToolError, ContainerError
-        If it is missing or cannot be run.
+        If the tool or app is missing or cannot be run.
     """
     placed = placed_image(settings, places, log)
     if placed is None:
@@ -126,7 +128,8 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
 
 
 def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -> Record:
-    """Look at the sources of all caches and, if ``placing``, place them; content of ``index/caches.json``."""
+    """Examine the sources of all caches and, if ``placing``, place them; returns the content of
+    ``index/caches.json``."""
     caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
         placing_on = shelf(settings, places, say)

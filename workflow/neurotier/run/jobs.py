@@ -1,4 +1,4 @@
-"""Jobs: the commands of the shell rules, which read their inputs from the results folder and record their failures.
+"""Jobs: what the commands of shell rules share: reading the state of the results folder, and recording failures.
 
 A failed job prints one line on the terminal and leaves a failure record for the report. A ``NeurotierError`` gives the
 reason; any other exception is a bug in neurotier, and its traceback goes to the job's log.
@@ -61,9 +61,11 @@ READ_AGAIN = "start the same command again, or install this Python environment a
 
 
 def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -> None:
-    """Save the settings for jobs, which may run ``elsewhere``, and for commands from any working folder.
+    """Save the settings for jobs, which may run on other nodes (``elsewhere``), and for commands from any working
+    folder.
 
-    The source's user name and token are kept in another file, since others may read the settings.
+    The user name and token of the dataset's source are kept in a file of their own, since other users may read the
+    settings.
     """
     write_json(places.settings_file, noted(absolute(settings, elsewhere)))
     write_secret(places.source_file, settings.dataset.source)
@@ -76,14 +78,14 @@ def noted(settings: Settings) -> Record:
 
 
 def load_settings(results: Path) -> Settings:
-    """Settings of the run that works on a results folder; other users get no user name and token of the source.
+    """Settings of the latest run in a results folder; other users do not get the user name and token of the source.
 
     Raises
     ------
     SettingsError
-        If no run has begun here, as with ``--no-hooks``, or the folder was moved or copied since.
+        If no run has begun here, as with ``--no-hooks``, or the folder has been moved or copied since.
     StateError
-        If they are not as this version writes them.
+        If the file is not as this version writes it.
     """
     file = results / "state" / "settings.json"
     if not file.exists():
@@ -114,7 +116,7 @@ def results_folder(settings: Settings) -> Path:
 
 
 def load_dataset(places: Places) -> Dataset:
-    """The dataset as it was cloned."""
+    """The dataset as it was when it was cloned."""
     dataset = Dataset(**read_json(places.dataset_facts))
     path = Path(dataset.path)
     # A clone may have moved with the results.
@@ -136,7 +138,7 @@ def source_of(settings: Settings, places: Places) -> str:
 
 
 def ensure_clone(settings: Settings, places: Places, site: str, say: Say) -> Dataset:
-    """The dataset with one site installed, cloned again if its tier has lost it (a tmpfs after a reboot).
+    """The dataset with one site installed; it is cloned again if its tier has lost it (a tmpfs after a reboot).
 
     Raises
     ------
@@ -178,9 +180,9 @@ def read_failures(places: Places) -> list[Record]:
 
 
 def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
-    """Write a failure record for every participant whose log this run began, but who has neither result nor reason.
+    """Write a failure record for every participant that this run began and that left neither a result nor a reason.
 
-    A participant killed with its cluster job gets the job's state and log added, whether or not it could give a reason:
+    If a participant was killed with its cluster job, the job's state and log are added, even if it could give a reason;
     ``jobs`` are rows of ``jobs.tsv``.
     """
     started_s = read_json(places.runs / f"{run}.json")["started_s"]
@@ -196,14 +198,15 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
                 continue
         if job := last.get(name):
             reason += f" (cluster job {job['job']}: {job['state'] or 'state unknown'}; its own log: {log})"
-            for found in (places.logs / "slurm").rglob(f"*/{job['job']}.log"):  # the plugin puts it at some depth
-                log = places.logs / "slurm" / found.name  # where reports link it
+            for found in (places.logs / "slurm").rglob(f"*/{job['job']}.log"):  # the plugin puts it in some subfolder
+                log = places.logs / "slurm" / found.name  # reports link to this path
                 write_text(log, found.read_text(errors="replace"))
         keep_failure(places, name, "analyze_participant", reason, exit_code, log)
 
 
 def forget_stopped(places: Places, run: str) -> int:
-    """Remove failure records of participants that the stop of this run ended: they did not fail; how many."""
+    """Remove failure records of participants that ended because this run was stopped: they did not fail. Returns how
+    many."""
     stopped = [one for one in read_failures(places) if one["run"] == run and one["exit_code"] - 128 in SIGNALS]
     for one in stopped:
         places.failure(one["participant"]).unlink(missing_ok=True)
@@ -217,7 +220,8 @@ def keep_failure(places: Places, participant: str, stage: str, reason: str, exit
 
 
 def run_facts(places: Places, run: str = "") -> Record:
-    """What a run, by default this one, noted of itself; empty if it noted nothing, or the job was started by hand."""
+    """The facts that a run, by default this one, noted about itself; empty if there are none, as in a job started by
+    hand."""
     try:
         return dict(read_json(places.runs / f"{run or current_run()}.json"))
     except FileNotFoundError:
@@ -225,7 +229,7 @@ def run_facts(places: Places, run: str = "") -> Record:
 
 
 def add_facts(places: Places, run: str, /, **more: Any) -> None:
-    """Add to what a run noted about itself, unless that is empty."""
+    """Add to the facts of a run, unless it has none."""
     if facts := run_facts(places, run):
         write_json(places.runs / f"{run}.json", facts | more)
 
@@ -238,7 +242,7 @@ def note_swapping(places: Places) -> None:
 
 
 def begin_log(log: Path) -> None:
-    """Begin a new log; on a cluster, its first line names the Slurm job that it is part of."""
+    """Begin a new log; in a Slurm job, its first line names the job and its node."""
     job, node = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURMD_NODENAME", socket.gethostname())
     write_text(log, f"Slurm job {job} on {node}\n" if job else "", durable=False)
 
@@ -256,11 +260,11 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
     try:
         yield result
     except (Exception, Interrupted) as raised:
-        hidden = raised.__cause__  # Python 3.11 wraps what is raised while a class is made, as in imports
+        hidden = raised.__cause__  # Python 3.11 wraps exceptions raised while a class is created, as during imports
         error = hidden if isinstance(hidden, Interrupted) else raised
         result.exit_code, reason = exit_code_of(error), reason_of(error)
         with suppress(OSError):  # the results tier may be full, and the output may go to a file there
-            if not isinstance(error, Interrupted):  # the end of the run reports that
+            if not isinstance(error, Interrupted):  # the end of the run reports a stop
                 say(f"neurotier: {first_of(participants) or stage}: {reason}")
         with suppress(OSError):
             note_failure(log, error)
@@ -278,13 +282,14 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Whether a package's file could not be read: a module, or a font, for which matplotlib raises other errors."""
+    """Whether a file of a package could not be read: a module, or a font, for which matplotlib raises errors of its
+    own."""
     of_font = isinstance(error, RuntimeError) and str(error).startswith(("FT_", "failed to load "))
     return of_font or isinstance(error, ImportError)
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error says, in one line; packages turn an unreadable file of theirs into many lines of advice.
+    """What an error says, in one line; some packages give many lines of advice if one of their files cannot be read.
 
     >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("x"))
     ('a.json: No such file or directory', "fault in neurotier: KeyError: 'x'")
@@ -317,14 +322,14 @@ def note_failure(log: Path, error: BaseException) -> None:
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Tell the user, on the stream to which Snakemake reports its own progress.
+    """Print a line for the user, by default on the stream to which Snakemake reports its own progress.
 
-    If a terminal is gone, or the log's disk is full, nobody hears it: no reason to lose work.
+    If the terminal is gone, or the disk of the log is full, the line is lost: that is no reason to lose work.
     """
     file = file or sys.stderr
     try:
-        # at once: with PYTHONUNBUFFERED, others would write before the line's end; print bears a closed stream
+        # in one write: with PYTHONUNBUFFERED, others could write before the line's end; print accepts a closed stream
         print(f"{line}\n", end="", file=file, flush=True)
-    except OSError:  # else the buffered text would fail again at exit, and the process with it
+    except OSError:  # otherwise writing the buffered text would fail again at exit, and so would the process
         with open(os.devnull, "w") as nothing:
             os.dup2(nothing.fileno(), file.fileno())

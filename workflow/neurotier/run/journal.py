@@ -1,8 +1,9 @@
-"""The journal of a run: what its processes report while it goes on, one line of JSON each, one file per process.
+"""The journal of a run: what its processes report while it goes on, as lines of JSON, in one file per process.
 
-Steps report their progress, which ``neurotier watch`` reads from any node. Cluster jobs report where they run, with
-whom, and when they began and ended, since not every cluster has accounting, and none knows a job's participants; and
-what they would have said on the terminal. Nothing depends on the journal: if it cannot be written, the process goes on.
+Steps report their progress, which ``neurotier watch`` reads from any node. Cluster jobs report where they run, for
+which participants, and when they began and ended: not every cluster has accounting, and none knows a job's
+participants. They also report what they would otherwise print on the terminal. If the journal cannot be written, the
+process goes on.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ NOTE_S, SAY_S = 1.0, 30.0
 """Shortest time between two reports of a step to the journal, and to the terminal, s."""
 
 LARGEST_BYTES = 16 << 20
-"""Most bytes read of one process's lines, or of other files that may be long."""
+"""How many bytes are read of one process's file at most, or of other files that may be long."""
 
 NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-"""Environment variables with a job's number: Slurm, PBS, LSF, SGE."""
+"""Environment variables with a job's number, of Slurm, PBS, LSF and SGE."""
 
 MEGABYTE = 1 << 20
 """Slurm's unit of memory, bytes."""
@@ -62,7 +63,8 @@ def entries(places: Places, run: str, kind: str) -> list[Entry]:
 
 
 class StepNote(NamedTuple):
-    """A running step: its rule and which of the rule's jobs it is, since when (s since 1970), and how far it is."""
+    """A running step: its name (the rule and, if the rule has several jobs, which of them), its start (s since 1970),
+    and its progress."""
 
     name: str
     started_s: float
@@ -97,7 +99,7 @@ class Step:
         self.note(None)
 
     def tell(self, progress: str) -> None:
-        """Report progress, as often as one likes: reports that come too soon are skipped."""
+        """Report progress; the caller may do so as often as it likes, since reports in quick succession are skipped."""
         now_s = time.monotonic()
         if now_s - self.said_s >= SAY_S:
             self.said_s = now_s
@@ -124,7 +126,7 @@ def read_steps(places: Places, run: str) -> list[StepNote]:
 
 
 def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -> Entry:
-    """What a cluster job reports about itself, by columns of ``jobs.tsv``.
+    """What a cluster job reports about itself, with the columns of ``jobs.tsv`` as keys.
 
     Parameters
     ----------
@@ -133,7 +135,7 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
     members
         Its participants.
     slots, needed_cpus
-        How many of them are analysed at once, and the CPUs that these take.
+        How many of them are analysed at once, and how many CPUs these need.
     """
     return {
         "job": next(filter(None, map(os.environ.get, NUMBERS)), None),
@@ -151,7 +153,8 @@ def job_note(share: str, members: Sequence[str], slots: int, needed_cpus: int) -
 
 
 def read_notes(places: Places, run: str) -> list[Entry]:
-    """What a run's jobs noted about themselves, in order of their starts; of each job its last note."""
+    """The notes of a run's jobs about themselves, in order of their starts; only the last note of each start of a
+    job."""
     lines = [
         line
         for line in entries(places, run, "job")

@@ -1,7 +1,7 @@
 """What jobs need of shared resources, how much there is of each, and what Snakemake has granted a job.
 
-Snakemake grants less than requested where the machine has less, and more where the user said so (``--set-threads``,
-``--set-resources``), or on another attempt on a cluster. Apps have options for what they may use.
+Snakemake grants less than requested if the machine has less, and more if the user says so (``--set-threads``,
+``--set-resources``) or in a further attempt on a cluster. Apps are told by options how much they may use.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ MEGABYTE = 1_000_000
 """Unit of Snakemake's ``*_mb`` resources, which are decimal."""
 
 SNAKEMAKE_MB = 500
-"""Memory of the Snakemake that runs inside a cluster job; measured: 450 to 475 MB."""
+"""Memory of the Snakemake that runs inside a cluster job, MB; measured: 450 to 475 MB."""
 
 UNPACKED_FACTOR = 4.0
-"""Room that an unpacked image takes per byte of its file; measured: 3.1 for the default image."""
+"""Bytes that an unpacked image takes per byte of its file; measured: 3.1 for the default image."""
 
 STAGING_MB = 100
-"""Memory of a participant that copies, or waits to compute: at most what a tool's libraries take, which it shares with
-other participants. Measured: 4 MB of its own."""
+"""Memory of a participant that copies, or waits to compute, MB: at most that of a tool's libraries, which it shares
+with other participants. Measured: 4 MB of its own."""
 
 
 class Granted(NamedTuple):
-    """What a job requests, or has been granted.
+    """The resources that a job requests, or has been granted.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Granted(NamedTuple):
     work_mb, work_files
         Room (MB) and files on the work tier; ``None`` if not granted.
     at_once
-        Participants that compute at the same time; they share the above equally.
+        Participants that compute at the same time; they get equal parts of the above.
     copying
         Further participants at the same time, which copy images in or results out, or wait to compute.
     """
@@ -71,7 +71,7 @@ class Granted(NamedTuple):
 
 
 class Need(NamedTuple):
-    """What a participant takes: memory (MB), and room (MB) and files on the work tier."""
+    """What a participant needs: memory (MB), and room (MB) and files on the work tier."""
 
     mem_mb: int
     work_mb: int
@@ -93,7 +93,8 @@ def largest(needs: Iterable[int], count: int) -> int:
 
 
 class Needs:
-    """Answers for the rules' resources: which participants there are, which of them share a job, and what that needs.
+    """Computes the resources that rules request: which participants there are, which of them share a job, and what that
+    job needs.
 
     Attributes
     ----------
@@ -125,10 +126,10 @@ class Needs:
         return members_of(share, self.places)
 
     def of(self, participant: str, attempt: int = 1) -> Need:
-        """What a participant takes, however much there is.
+        """What a participant needs, whether or not there is as much.
 
-        Memory of its processes is multiplied by the number of the attempt; what it keeps on a work tier in memory is
-        not. Where the tier has no limit of inodes, no files are counted.
+        The memory of its processes is multiplied by the number of the attempt; that of its files on a work tier in
+        memory is not. If the work tier has no limit of inodes, no files are counted.
         """
         images, settings = self.images(participant), self.settings
         work_mb = megabytes(work_bytes(images, settings))
@@ -141,7 +142,8 @@ class Needs:
         return Need(needed_mb, work_mb, work_files(images, settings) or 0)
 
     def divided(self, slots: int | None, members: Sequence[str]) -> Granted:
-        """How many participants compute, and how many copy, at the same time in ``slots`` slots, as far as known."""
+        """How many participants compute, and how many copy, at the same time in ``slots`` slots; ``None`` if their
+        number is unknown."""
         most = (self.settings.shares.at_once or 1) if self.elsewhere else slots or 1
         at_once = min(max(1, most if slots is None else min(most, slots)), len(members))
         return Granted(at_once=at_once, copying=min(self.settings.shares.staging_beside, len(members) - at_once))
@@ -163,7 +165,8 @@ class Needs:
         )
 
     def together(self, needs: Iterable[Need], asked: Granted) -> Need:
-        """What participants take of whom no more are present, and compute, than ``asked``: the largest of them."""
+        """What participants need together, the largest ones, if no more of them compute and are present than ``asked``
+        says."""
         mem_mb, work_mb, files = zip(*needs, strict=True)
         copying = len(mem_mb[asked.at_once : asked.present])
         copying_mb = STAGING_MB * copying + largest(work_mb, copying) * self.fills_memory
@@ -174,8 +177,9 @@ class Needs:
     def own_mb(self, attempt: int = 1) -> int:
         """Memory of a job in addition to that of its participants, MB.
 
-        If the images tier is in memory, that is also the container image's and an app's caches', once they have been
-        obtained. Whether the image is unpacked is decided where it is placed; if the user leaves that open, it may be.
+        If the images tier is in memory, this includes the container image and an app's caches, once they have been
+        obtained. Whether the image is unpacked is decided where it is placed; unless the user has chosen a form, it is
+        assumed to be.
         """
         if not self.elsewhere:
             return 0
@@ -188,7 +192,7 @@ class Needs:
         return SNAKEMAKE_MB * attempt + megabytes(placed_bytes)
 
     def share_of(self, granted: Granted, files_mb: int) -> Share:
-        """What the app may take for one participant: an equal part of what files and other uses leave."""
+        """What the app may use for one participant: an equal part of what files and other uses leave."""
         threads = self.threads if granted.threads is None else max(1, granted.threads // granted.at_once)
         if granted.memory_mb is None:
             return Share(threads, self.settings.app.memory_mb)
@@ -196,28 +200,30 @@ class Needs:
         return Share(threads, max(1, left_mb // granted.at_once))
 
     def share_in_pool(self, granted: Granted, participants: Iterable[str]) -> Share:
-        """The same in a pool, where the files of the largest participants are on the work tier."""
+        """What the app may use for one participant in a pool, where the files of the largest participants are on the
+        work tier."""
         files_mb = (self.of(name).work_mb for name in participants)
         return self.share_of(granted, largest(files_mb, granted.present) * self.fills_memory)
 
     def merged_mb(self, participants: Iterable[str]) -> int:
-        """What the group level's copy of finished participants' outputs takes on a work tier in memory, MB."""
+        """Memory of the group level's copy of the participants' outputs on a work tier in memory, MB; 0 on other
+        tiers."""
         if not self.fills_memory:
             return 0
         outputs_bytes = MARGIN_BYTES
         for name in participants:
             with suppress(AttributeError, TypeError, ValueError):
-                manifest = read_if_whole(self.places.record(name)).get("derivatives", {})  # earlier versions have none
+                manifest = read_if_whole(self.places.record(name)).get("derivatives", {})  # earlier versions' have none
                 outputs_bytes += sum(int(size_bytes) for size_bytes, _ in manifest.values())
         return megabytes(outputs_bytes)
 
     def share_of_group(self, granted: Granted, participants: Iterable[str]) -> Share:
-        """The same for the group level, whose files are the participants' outputs.
+        """What the app may use for the group level, whose files are the participants' outputs.
 
         Raises
         ------
         TierError
-            If these leave nothing of the job's memory.
+            If these files leave nothing of the job's memory.
         """
         files_mb = self.merged_mb(participants)
         taken_mb = files_mb + self.own_mb()
@@ -232,20 +238,23 @@ class Needs:
     def app_memory_mb(self, participants: Iterable[str], attempt: int = 1) -> int:
         """Memory of the group level of some participants, MB, capped at what the machine has.
 
-        It covers the app and the participants' outputs and, on a cluster, the job's Snakemake and what the job places.
+        It covers the app and the participants' outputs and, on a cluster, the job's Snakemake and the images that the
+        job places.
         """
         needed_mb = self.settings.app.memory_mb * attempt + self.own_mb(attempt)
         return self.within("mem_mb", needed_mb + self.merged_mb(participants))
 
     def within(self, resource: str, need: int) -> int:
-        """A need, capped at what there is of the resource, if known: a job that needs more says so itself."""
+        """A need, capped at what there is of the resource, if known; a job that needs more reports that itself."""
         return min(need, self.room.get(resource) or need)
 
     @cached_property
     def room(self) -> dict[str, int]:
-        """How much there is for jobs, as far as known: memory that the machine and control groups allow this process,
-        unless jobs run on other nodes; room on the work tier, unless each node has its own, or its path is missing
-        here; inodes, if files are counted. What Snakemake was given counts instead, once a start has looked at it.
+        """How much there is of each resource for jobs, as far as known.
+
+        Memory: what the machine and control groups allow this process, unless jobs run on other nodes. Room on the work
+        tier: unless each node has its own, or its path is missing here. Inodes: if files are counted. Limits given to
+        Snakemake take precedence, once the start of a run has read them.
         """
         room: dict[str, int] = {}
         if not self.elsewhere:
@@ -265,5 +274,5 @@ class Needs:
 
 
 def needs_of(needs: Needs, participants: Iterable[str]) -> dict[str, list[int]]:
-    """How much of each resource each participant job takes, MB or files."""
+    """How much of each resource each participant needs, MB or files."""
     return dict(zip(Need._fields, map(list, zip(*map(needs.of, participants), strict=True)), strict=False))

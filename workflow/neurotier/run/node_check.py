@@ -1,6 +1,7 @@
-"""The check of a node: which declared tiers a job finds there and in what state, and what the node is like.
+"""The check of a node: which declared tiers a job finds there, in what state, and what the node is like.
 
-Snakemake's machine writes a file on each tier that it has; if a job sees the same file, the tier is shared.
+The machine that Snakemake runs on writes a file on each tier that it has; if a job sees the same file, the tier is
+shared.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SEEN_WITHIN_S = 5.0
 """How long a node may take to see a file that another has just written on a network file system."""
 
 Marks = Mapping[str, str]
-"""Tier to the text of the file that was written there."""
+"""The text of the file that was written on each tier, by the tier's name."""
 
 
 def folder_on(tier: Tier, places: Places) -> Path:
@@ -43,7 +44,7 @@ def folder_on(tier: Tier, places: Places) -> Path:
 
 
 def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
-    """Write a file on each tier that this machine has, for jobs to see; tier to its text."""
+    """Write a file on each tier that this machine has, for jobs to find; returns the text of each, by tier."""
     marks = {}
     for tier in tiers_here(settings):
         with suppress(NeurotierError, OSError):
@@ -54,14 +55,15 @@ def mark_tiers(settings: Settings, places: Places) -> dict[str, str]:
 
 
 def remove_marks(settings: Settings, places: Places) -> None:
-    """Remove these files from the tiers of this machine; tiers that cannot be cleared are left as they are."""
+    """Remove the files of :func:`mark_tiers` from the tiers of this machine; tiers that cannot be cleared are left as
+    they are."""
     for tier in tiers_here(settings):
         with suppress(NeurotierError, OSError):
             clear(folder_on(tier, places))
 
 
 def tiers_here(settings: Settings) -> Iterator[Tier]:
-    """The declared tiers that this machine has and may write to, without those that are each node's own."""
+    """The declared tiers that this machine has and may write to, without those that each node has for itself."""
     for declared in settings.tiers.values():
         with suppress(NeurotierError, OSError):
             tier = Tier.from_settings(declared)
@@ -76,7 +78,7 @@ def write_and_read(file: Path, text: str) -> None:
     Raises
     ------
     OSError, NeurotierError
-        If it cannot be written, or reads differently.
+        If it cannot be written, or is not read back as it was written.
     """
     make_private(file.parent)
     write_secret(file, text)
@@ -85,16 +87,16 @@ def write_and_read(file: Path, text: str) -> None:
 
 
 def check_node(settings: Settings, places: Places, node_class: str, marks: Marks | None) -> Rows:
-    """Rows of ``check.tsv``: every declared tier as this node has it.
+    """Rows of ``check.tsv``: every declared tier as this node finds it.
 
     Parameters
     ----------
     settings, places
         Of the run.
     node_class
-        Class of this node; empty for this host alone.
+        Class of this node; empty if the check is of this host alone.
     marks
-        The files that Snakemake's machine wrote; ``None`` if that is this node.
+        What the machine that Snakemake runs on wrote; ``None`` if this node is that machine.
     """
     node, rows = dict.fromkeys(columns("check")) | node_facts(node_class), []
     for name, declared in settings.tiers.items():
@@ -126,7 +128,7 @@ def saying_why(row: Row) -> Iterator[None]:
 
 
 def look_at(tier: Tier, places: Places, row: Row) -> None:
-    """What this node finds of a tier; if it may, it writes a file of this job there, and removes it."""
+    """Add to a row what this node finds of a tier; on a tier that may be written, a file is written and removed."""
     mount = tier.mount()
     row |= {"found_kind": mount.kind, "fs_type": mount.fs_type, "device": mount.source}
     row |= {"total_bytes": shutil.disk_usage(tier.path).total, "usable_bytes": tier.usable_bytes()}
@@ -143,7 +145,8 @@ def look_at(tier: Tier, places: Places, row: Row) -> None:
 
 
 def is_seen(file: Path, text: str) -> bool:
-    """Whether a file of ours with this text is here, or appears shortly; others may have planted one."""
+    """Whether a private file of this user with this text is here, or appears shortly; another user may have planted
+    one."""
     deadline = time.monotonic() + SEEN_WITHIN_S
     while read_private(file) != text:
         if time.monotonic() > deadline:
@@ -153,7 +156,7 @@ def is_seen(file: Path, text: str) -> bool:
 
 
 def node_facts(node_class: str) -> Row:
-    """What this node is like, and how much of it a job may use."""
+    """The columns of ``check.tsv`` about the node, and about what a job may use of it."""
     host = socket.gethostname()
     return {
         "node_class": node_class or host,
@@ -172,14 +175,14 @@ def node_facts(node_class: str) -> Row:
 
 
 def may_make_namespaces() -> bool:
-    """Whether this user may make user name spaces."""
+    """Whether this user may create user namespaces."""
     with suppress(OSError):
         return subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode == 0
     return False
 
 
 def problems(rows: Sequence[Row]) -> list[str]:
-    """Why tiers in use are unusable, one line each."""
+    """Why tiers in use cannot be used, one line each."""
     return [row["problem"] for row in rows if row["in_use"] and row["problem"]]
 
 

@@ -1,12 +1,16 @@
-"""Participants: those whom the index selects, with their images; who of them is done; and the shares of the pools.
+"""Participants: those that the index selects, with their images; which of them are done; and the shares of the pools.
 
-Each process reads the index once, with a reader of its own and no library: jobs start often, and half a million lines
-take two seconds. A share is the participants of one pool, and so of one Snakemake job. On one machine, all participants
-are one share. On a cluster a share is a job: the k-th of n has every n-th participant in order of size, so that shares
-are alike. To Snakemake, a share is its marker. Whether a participant is done is decided by the records alone: they say
-of which images they are, and by which tool with which options. So each start checks the records, and removes the
-markers of shares in which somebody is missing. Snakemake does not make a missing file again that no target asks for,
-but it does make one with another name: so each start gives these shares a number of its own.
+Each process reads the index once, with a simple reader instead of a library: jobs start often, and half a million lines
+take two seconds.
+
+A share is the participants of one pool, and so of one Snakemake job. On one machine, all participants are one share. On
+a cluster there is a job for each share: share k of n has every n-th participant in order of size, so that shares are
+alike. To Snakemake, a share is its marker file.
+
+Whether a participant is done is decided by the records alone: they name the images, the tool and its options. So each
+start of a run checks the records, and removes the markers of shares in which a participant is not done. Snakemake does
+not remake a missing file that no target asks for, but it does make one with another name. So each start puts a number
+of its own into the names of these shares.
 """
 
 from __future__ import annotations
@@ -29,12 +33,12 @@ Selected = dict[str, list[Image]]
 
 @once_per_version
 def selected_by(table: Path) -> Selected:
-    """All participants with their images, from a table of images, whose cells hold neither tabs nor quotes.
+    """All participants with their images, from a table of images, whose cells contain neither tabs nor quotes.
 
     Raises
     ------
     StateError
-        If a line is cut short.
+        If a line is not as this version writes it.
     """
     with table.open() as file:
         try:
@@ -48,7 +52,7 @@ def selected_by(table: Path) -> Selected:
 
 
 def selected_in(places: Places) -> Selected:
-    """The same for a results folder; empty while there is no index."""
+    """All participants with their images that a results folder's index selects; empty while there is no index."""
     try:
         return selected_by(places.images_table)
     except FileNotFoundError:
@@ -78,7 +82,7 @@ def require_all(places: Places, names: Collection[str]) -> int:
     Raises
     ------
     ToolError
-        If one has none, because it failed.
+        If one has none, because its analysis failed.
     """
     left = [name for name in names if not places.record(name).exists()]
     if left:
@@ -105,34 +109,35 @@ def images_of(places: Places, participant: str) -> list[Image]:
 
 
 CALIBRATION = "calibration"
-"""The share of participants that an advice has analysed first."""
+"""The share of the participants that are analysed first, as the calibration of an advice."""
 
 SHARE = rf"(\d+-of-\d+|{CALIBRATION})\.\d+"
-"""Names of shares in files: after the dot is the number of the start in which they last had work to do."""
+"""Pattern of the names of shares in the names of files; the number after the dot is that of the start in which the
+share last had work to do."""
 
 PARTICIPANTS_OF_A_JOB = 16
 """How many participants share a cluster job by default; for apps the default is one."""
 
 
 Made = Facts
-"""What a record says about how it was made: at least :data:`OF_ANALYSIS`."""
+"""How a participant was analysed, from its record: at least :data:`OF_ANALYSIS`."""
 
 OF_ANALYSIS = ("analysis", "tool", "tool_version", "container", "run")
 
 
 class Wanted(NamedTuple):
-    """What a record must say; otherwise its participant is analysed again.
+    """What a record must contain; otherwise its participant is analysed again.
 
     Attributes
     ----------
     analysis
         What determines the results of all participants: see :attr:`neurotier.run.plan.Plan.analysis`.
     tool
-        Content of ``index/tool.json``, if there is one; a version that is not known yet is not compared.
+        Content of ``index/tool.json``, if it exists; a version that is not known yet is not compared.
     forced
-        Whether nobody counts as done, because the user asked for that (``--forcerun analyze_participants``).
+        Whether no participant counts as done, because the user asked for that (``--forcerun analyze_participants``).
     run
-        The run whose work counts nevertheless; empty for none.
+        The run whose records count nevertheless; empty for none.
     """
 
     analysis: str
@@ -153,13 +158,15 @@ class Wanted(NamedTuple):
 
 
 def key_of(analysis: str, images: Sequence[Image]) -> str:
-    """What determines the results of one participant, in eight digits: the analysis and the content of the images."""
+    """Hash, of eight digits, of what determines the results of one participant: the analysis and the content of the
+    images."""
     return short_hash("\n".join([analysis, *(f"{image.path} {image.content}" for image in images)]))
 
 
 @once_per_version
 def longest_first(table: Path) -> list[str]:
-    """All participants that an index selects, largest images first: who takes longest should not start last."""
+    """All participants that an index selects, those with the largest images first: what takes longest should not start
+    last."""
     selected = selected_by(table)
     return sorted(selected, key=lambda name: -size_of(selected[name]))
 
@@ -178,7 +185,7 @@ def names_of_shares(count: int, settings: Settings, elsewhere: bool) -> list[str
 
 
 def name_of(share: str) -> str:
-    """The name of a share without the number of a start.
+    """The name of a share without the number of the start.
 
     >>> name_of("2-of-3.1234")
     '2-of-3'
@@ -187,7 +194,7 @@ def name_of(share: str) -> str:
 
 
 def members_of(share: str, places: Places) -> list[str]:
-    """The participants of a share, the longest first.
+    """The participants of a share, those with the largest images first.
 
     Raises
     ------

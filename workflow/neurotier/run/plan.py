@@ -1,6 +1,7 @@
-"""The plan: answers for the rules while Snakemake builds its graph of jobs.
+"""The plan: what the rules' input functions return while Snakemake builds its graph of jobs.
 
-The rules ask thousands of times, so the index is read once per version of its file (:mod:`neurotier.run.participants`).
+They are called thousands of times, so the index is read once per version of its file
+(:mod:`neurotier.run.participants`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from neurotier.run.participants import CALIBRATION, Made, Wanted, name_of, names
 from neurotier.run.snakemake_internals import errors_in_a_line
 
 UNDECIDING = ("version", "threads", "memory_mb", "work_factor")
-"""Options of a tool that its results do not depend on: its resource needs, and the command for its version."""
+"""Options of a tool that do not affect its results: its resource needs, and the command that prints its version."""
 
 
 class Plan(Needs):
-    """Answers for the rules' input functions, resources and parameters.
+    """Computes what the rules' input functions, resources and parameters need.
 
     Parameters
     ----------
@@ -41,14 +42,14 @@ class Plan(Needs):
     elsewhere
         Whether participant jobs run on the nodes of a cluster, to which this machine need not belong.
     in_job
-        Whether this is the Snakemake inside such a job, which must not read the whole index.
+        Whether this is the Snakemake inside a cluster job, which must not read the whole index.
     cluster_class
-        Class of the cluster's nodes, unless the configuration names it.
+        Class of the cluster's nodes, used unless the configuration names one.
 
     Attributes
     ----------
     most_mb
-        Most memory that a cluster job is given, MB; ``None`` if not stated.
+        Most memory that a cluster job can get, MB; ``None`` if not stated.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Plan(Needs):
 
     @property
     def node_class(self) -> str:
-        """Class of the nodes that jobs run on; empty for this host if it was given no class."""
+        """Class of the nodes that jobs run on; empty if jobs run on this host and no class is configured."""
         return self.settings.node_class or (self.cluster_class if self.elsewhere else "")
 
     @property
@@ -81,7 +82,7 @@ class Plan(Needs):
 
     @property
     def shares(self) -> list[str]:
-        """The names of all shares in files."""
+        """The names of all shares, as used in the names of files."""
         return self.named(self.every_share())
 
     def every_share(self) -> list[str]:
@@ -89,7 +90,8 @@ class Plan(Needs):
         return names_of_shares(len(selected_in(self.places)), self.settings, self.elsewhere)
 
     def named(self, shares: Iterable[str]) -> list[str]:
-        """The names of shares in files: that of the marker or, if there is none or somebody is missing, a new one.
+        """The names of shares, as used in the names of files: that of the existing marker, or a new one if there is no
+        marker or a participant is not done.
 
         A share on which a job of an earlier start is working has the serial number of that start.
         """
@@ -99,21 +101,23 @@ class Plan(Needs):
         return [known.get(share) or f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares]
 
     def works(self) -> dict[str, str]:
-        """Names of the shares' jobs: jobs of an earlier run with the same name do the same, and are waited for."""
+        """Names of the shares' jobs: a job of an earlier run with the same name does the same work, and is waited
+        for."""
         settings, analysis = noted(absolute(self.settings, self.elsewhere)), self.analysis
-        with suppress(NeurotierError):  # a damaged index is made again
+        with suppress(NeurotierError):  # the index is damaged, and will be made again
             return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share()}
         return {}
 
     def calibrated(self) -> list[Path]:
-        """Marker that the participants whom an advice has analysed first are done."""
+        """Marker that an advice's calibration is done: its participants are analysed before all others."""
         return list(map(self.places.share, self.named([CALIBRATION])))
 
     @errors_in_a_line()
     def markers(self, share: str) -> list[Path]:
-        """What a share itself waits for: on a cluster its images, since nodes may have no way to fetch them.
+        """The files that a share waits for: on a cluster, the marker that its images are fetched, since nodes may have
+        no network access to fetch them.
 
-        If a participant needs more memory than any job is given, this process ends: every attempt would be killed.
+        If a participant needs more memory than any job can get, this process ends: every attempt would be killed.
         """
         if self.most_mb is not None:
             needed_mb, name = max((self.of(name).mem_mb + self.own_mb(), name) for name in self.members(share))
@@ -137,27 +141,30 @@ class Plan(Needs):
         return [self.places.index / "tool.json", *fetched, *self.validations()]
 
     def dropped(self) -> list[Path]:
-        """If images are dropped after their analysis: markers that what the pools left is dropped, too."""
+        """If images are dropped after their analysis: the markers that the images which pools have left are dropped,
+        too."""
         return list(map(self.places.dropped, self.shares)) if self.settings.dataset.drop and not self.is_plain else []
 
     def settle(self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True) -> list[str]:
-        """Find out who is to be analysed (:mod:`neurotier.run.participants`): nobody until there is an index.
+        """Find out which participants are to be analysed (:mod:`neurotier.run.participants`): none until there is an
+        index.
 
         Parameters
         ----------
         made
             Participants with a record and whole derivatives.
         forced
-            Whether everyone is analysed again.
+            Whether all participants are analysed again.
         slots
             How many participants this machine analyses at once; ``None`` on a cluster.
         write
-            Whether to remove records and markers of those to be analysed, or only to answer accordingly.
+            Whether to remove records and markers of those to be analysed; otherwise this changes no files.
         """
         self.slots, selected, places = slots, selected_in(self.places), self.places
         wanted = Wanted(self.analysis, whole_json(places.index / "tool.json"), forced)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
-        # A finished share counts as unfinished if these files are lost: only a pool that waits for them has them made.
+        # If these files are lost, all shares count as unfinished: Snakemake makes them again only if a pool waits for
+        # them.
         has_lost = not all(file.exists() for file in (places.index / "tool.json", *self.image_facts()))
         finished = {share for share in self.every_share() if not has_lost and done.issuperset(self.members(share))}
         unfinished = {*self.every_share()} - finished
@@ -165,13 +172,13 @@ class Plan(Needs):
             self.unfinished = unfinished
         else:
             # Otherwise Snakemake, asked for the participants alone, would find nothing to do; and it may have lost the
-            # metadata by which it would see that the marker is of other shares now.
+            # metadata that show that the marker now depends on other shares.
             if unfinished or not selected:
                 remove_whatever(places.complete)
             image = self.image()
-            if image["content"] or not image["image"]:  # else the image is gone, which outdates no record
+            if image["content"] or not image["image"]:  # otherwise its source is gone, and records stay valid
                 for name in (made.keys() & selected) - done:
-                    remove_whatever(places.record(name))  # if the new analysis failed, the old record would pass for it
+                    remove_whatever(places.record(name))  # it must not pass for the result of an analysis that fails
             if selected:
                 self.leave_markers(finished, done)
             else:  # Snakemake makes the index only if something else depends on it
@@ -180,7 +187,8 @@ class Plan(Needs):
         return [name for name in selected if name not in done]
 
     def leave_markers(self, finished: set[str], done: set[str]) -> None:
-        """Keep only markers of shares in which everyone is done, and remove failures of participants who are done."""
+        """Keep only markers of shares in which all participants are done, and remove the failures of participants that
+        are done."""
         places, calibrated = self.places, self.members(CALIBRATION)
         for file in places.failures.rglob("*.json"):
             if participant_of(file, places.failures) in done:
@@ -188,7 +196,7 @@ class Plan(Needs):
         if calibrated and done.issuperset(calibrated):
             finished = finished | {CALIBRATION}
         for folder in (places.share("any").parent, places.dropped("any").parent):
-            if folder.is_symlink() or not folder.is_dir():  # planted: what it points to is not ours
+            if folder.is_symlink() or not folder.is_dir():  # a planted link: what it points to is not ours
                 remove_whatever(folder)
                 continue
             for file in folder.iterdir():
@@ -197,7 +205,7 @@ class Plan(Needs):
                     remove_whatever(file)
         for share in self.named(finished):
             marker = places.share(share)
-            if not marker.exists():  # dated like what its jobs made and waited for, or later steps would be redone
+            if not marker.exists():  # dated like its newest input or output; otherwise later steps would be repeated
                 write_json(marker, {"failed": {}}, durable=False)
                 files = [
                     *(places.index / name for name in ("tool.json", "image.json", "caches.json")),
@@ -229,15 +237,16 @@ class Plan(Needs):
                 "name campaign.placements, comparison.results or published",
             )
         tables = (Path(folder, "profile", "runs.tsv") for folder in self.settings.comparison.results)
-        return [table for table in tables if os.path.exists(table)]  # a missing one is reported by the job
+        return [table for table in tables if os.path.exists(table)]  # the job reports missing ones
 
     def campaign(self) -> list[Path]:
-        """The plan of the campaign whose runs are compared, if any: completed, or from an earlier configuration."""
+        """The table of the campaign whose runs are compared: of this campaign when it is done, or of one that was
+        configured earlier; empty if there is none."""
         done, plan = (self.places.campaign / f"{name}.tsv" for name in ("done", "plan"))
         return [done] if self.settings.is_campaign else [plan] if plan.exists() else []
 
     def tool(self) -> Record:
-        """The tool's name and options: with others, results are other results (:mod:`neurotier.run.preconditions`)."""
+        """The tool's name and options, which identify its results (:mod:`neurotier.run.preconditions`)."""
         settings = self.settings
         binds = {"binds": settings.containers.binds} if settings.containers.binds else {}
         given = {"environment": settings.containers.environment, **binds} if settings.image else {}
@@ -249,20 +258,20 @@ class Plan(Needs):
         return {"name": settings.tool.name, **options, **described(settings), **given}
 
     def image(self) -> Record:
-        """The container image and what determines it: if that changes, all participants are analysed again.
+        """The container image and what determines its content: if that changes, all participants are analysed again.
 
-        The image's place and form are not included, since they do not change the results; each job takes care of them.
+        The image's place and form are not included, since they do not affect the results; each job handles them.
         """
         containers, image = self.settings.containers, self.settings.image
         try:
             content = short_hash(content_of(image, containers.build_arguments)) if image else ""
         except (NeurotierError, OSError):
-            content = ""  # the rule that obtains the image reports the reason
+            content = ""  # the rule that obtains the image reports the error
         return {"image": image, "arguments": containers.build_arguments, "content": content}
 
     @property
     def images_on_nodes(self) -> bool:
-        """Whether each node of a cluster has its own copy of the image; the tool is then tried on one of them."""
+        """Whether each node of a cluster has its own copy of the image; the tool is then tried on a node, not here."""
         has_image = self.settings.image is not None
         return self.elsewhere and has_image and on_nodes(self.settings, self.settings.placement["images"])
 
@@ -273,7 +282,8 @@ class Plan(Needs):
 
     @property
     def analysis(self) -> str:
-        """What determines the results of everyone, without the images; on a node the image may look different."""
+        """Hash of what determines the results of all participants, apart from their images. In a cluster job it is that
+        of the run, since the image may be seen differently on a node."""
         decided = run_facts(self.places).get("analysis_key") if self.in_job else None
         return str(decided) if decided else short_hash(json.dumps([self.tool(), self.image()], sort_keys=True))
 
@@ -293,14 +303,15 @@ class Plan(Needs):
         return self.cloned() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def cloned(self) -> Record:
-        """What a clone is of, in addition to its source."""
+        """What determines a clone of the dataset, in addition to its source."""
         dataset = self.settings.dataset
         demo = {"demo": vars(self.settings.demo)} if dataset.source == "demo" else {}
         return {"version": dataset.version, "sites": dataset.sites, **demo}
 
     @property
     def selection(self) -> str:
-        """Both as lines that are kept with the index: Snakemake forgets them when the results folder is moved."""
+        """:meth:`cloned` and :meth:`filters` as lines that are kept with the index, since Snakemake's own record of
+        them is lost when the results folder is moved."""
         return f"# {json.dumps(self.cloned())}\n# {json.dumps(self.filters())}\n"
 
     def share_minutes(self, share: str, attempt: int = 1) -> int:

@@ -1,8 +1,9 @@
-"""The pool: one process through which the participants of a share flow: fetched, analysed, and their images dropped.
+"""The pool: the process that fetches and analyses the participants of a share, and then drops their images.
 
-Who goes next is decided here, in memory, within what Snakemake has granted; nobody waits for a file. The work is then
-done by a child, a fork of this process: Python and the libraries start only once. The pool succeeds when everyone has a
-record, or a failure that would recur; it fails when another attempt may do better.
+The pool decides in memory which participant goes next, within the resources that Snakemake has granted; nothing is
+coordinated through files. Each stage of a participant runs in a child, a fork of this process, so that Python and the
+libraries start only once. The pool succeeds when every participant has a record, or a failure that would recur; it
+fails when another attempt may do better.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ from neurotier.run.participants import CALIBRATION, Wanted, images_of, key_of, m
 from neurotier.run.stops import unwinding
 
 OOM_SCORE = 300
-"""Added to a child's score for the kernel's choice of whom to kill when memory is short: not the pool."""
+"""The ``oom_score_adj`` of a child: when memory is short, the kernel should kill a child and not the pool."""
 
 
 class Child(NamedTuple):
@@ -85,11 +86,11 @@ class Child(NamedTuple):
     Attributes
     ----------
     stage, name
-        What it does, and for which participant.
+        The stage, and the participant that it works for.
     pid
-        Its process number.
+        Its process ID.
     said
-        What it sends; closed when it ends.
+        The connection on which it sends messages; closed when it ends.
     """
 
     stage: str
@@ -105,7 +106,8 @@ class Children:
         self.running: dict[Connection, Child] = {}
 
     def start(self, stage: str, name: str, work: Callable[[Connection], int]) -> None:
-        """Have a fork of this process do ``work``, which can talk to this process and returns the exit code."""
+        """Run ``work`` in a fork of this process; it is given a connection to this process, and returns the exit
+        code."""
         ours, theirs = Pipe()
 
         def run() -> int:
@@ -127,9 +129,10 @@ class Children:
         return [child.name for child in self.running.values() if child.stage == stage]
 
     def wait(self) -> Iterator[tuple[Child, Any, int | None]]:
-        """Wait until children send something or end: each with what it sends and, at the end, its exit code.
+        """Wait until children send something or end; yields each of them with its message or, at its end, its exit
+        code.
 
-        This does without process descriptors, which kernels before 5.3 lack: some clusters have those.
+        Process file descriptors (pidfd) are not used, since some clusters have kernels before 5.3, which lack them.
         """
         for said in wait(self.running):
             child = self.running[said]  # type: ignore[index]  # only connections are waited for
@@ -144,14 +147,15 @@ class Children:
 
 @dataclass
 class Turns:
-    """Who copies and who computes, if there are more participants than may compute; each has one turn at a time.
+    """Which participants may copy and which may compute, if more are present than may compute; each has one turn at a
+    time.
 
     Attributes
     ----------
     limits
-        Turn to how many may have it at once; empty if nobody has to wait.
+        How many children may have each turn at the same time; empty if none has to wait.
     asked
-        The turn that each child has or waits for, in the order in which they asked.
+        The turn that each child has or waits for, in the order of their requests.
     having
         The children that have their turn.
     """
@@ -170,32 +174,33 @@ class Turns:
             taken = sum(self.asked[other] == wanted for other in self.having)
             if waiting not in self.having and taken < self.limits[wanted]:
                 self.having.add(waiting)
-                with suppress(OSError):  # it has ended, which is noticed next
+                with suppress(OSError):  # the child has ended, which the next wait notices
                     waiting.said.send(wanted)
 
 
 FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
-"""The stages of a participant, as failures name them."""
+"""The stages of a participant, as failure records name them."""
 
 ATTEMPTS = 2
-"""How often a share is tried because of failures that may pass."""
+"""How often a share is tried at most, if its failures may be temporary."""
 
 RESERVE_BYTES = 100_000_000
 """What git-annex leaves free on a tier by default (``annex.diskreserve``): with less it refuses to fetch."""
 
 NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
-"""What fetching costs if everything is there."""
+"""The cost of fetching if everything is present already."""
 
 
 class Request(NamedTuple):
-    """What is asked of a pool.
+    """What a pool is asked to do.
 
     Attributes
     ----------
     stage
-        The last stage for each: :data:`FETCH`, :data:`ANALYSE` with all that it requires, or :data:`DROP` alone.
+        The last stage of each participant: :data:`FETCH`, :data:`ANALYSE` with all that it requires, or :data:`DROP`
+        alone.
     share
-        The share whose participants are meant; empty for those in ``only``.
+        The share whose participants are processed; empty for those in ``only``.
     only
         Participants to analyse, without fetching.
     marker
@@ -215,14 +220,14 @@ class Request(NamedTuple):
 
 
 def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> int:
-    """Let the participants of a share flow through a pool; returns the exit code of the process.
+    """Process the participants of a share in a pool; returns the exit code of the process.
 
     Parameters
     ----------
     results
         Results folder of the run.
     request
-        What is to be done for whom.
+        What is to be done, and for which participants.
     granted
         What the job was granted.
     log
@@ -237,7 +242,7 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
         return BusyError.exit_code
     end_with_parent()
     begin_log(log)
-    if request.attempt > 1 or (elsewhere and "SLURM_RESTART_COUNT" in os.environ):  # where Slurm starts a job again
+    if request.attempt > 1 or (elsewhere and "SLURM_RESTART_COUNT" in os.environ):  # Slurm has requeued this job
         add_entry(places, "again")
     needs = Needs(settings, places, elsewhere)
     divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)
@@ -259,7 +264,7 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
 
 
 class Pool:
-    """The participants of a share, on their way.
+    """The participants of a share, while they are processed.
 
     Parameters
     ----------
@@ -273,11 +278,11 @@ class Pool:
     placed
         The container image, if there is one.
     share
-        What an app may take for one participant.
+        What an app may use for one participant.
     activity
         Identifier of how a tool makes derivatives, if these refer to it (:mod:`neurotier.analysis.activity`).
     job
-        What a cluster job reports about itself; empty on this machine.
+        What a cluster job reports about itself; empty if this is not a cluster job.
     """
 
     placed: PlacedImage | None = None
@@ -315,14 +320,17 @@ class Pool:
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
     def prepare(self, names: Sequence[str], left: list[str]) -> None:
-        """Find out which participants are ``left``, which the caller knows by missing records alone, and at which stage
-        each begins."""
+        """Find out which participants are left to process, and at which stage each begins.
+
+        The caller passes in ``left`` those without a record; the list is replaced by those that have to be
+        processed.
+        """
         places, stage = self.places, self.stage
         self.count = len(names)
         if stage == DROP:
             self.to_drop.extend(name for name in names if places.record(name).exists())
         else:
-            if stage == ANALYSE:  # else what fetching took is lost
+            if stage == ANALYSE:  # the costs of fetching were written by an earlier job
                 self.fetched = whole_json(places.got(self.request.share)).get("participants", {})
             for name in names:
                 if (code := self.code_before(name)) is not None:
@@ -344,17 +352,18 @@ class Pool:
             doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
                 self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
-        again = self.request.share.startswith(CALIBRATION)  # its participants run once more, with their images
+        again = self.request.share.startswith(CALIBRATION)  # its participants run once more, and need their images
         if stage == DROP or (self.settings.dataset.drop and self.fetches and stage != FETCH and not again):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
             self.users.update(image.content for images in waiting for image in images)
 
     def prepare_analysis(self, names: Sequence[str]) -> None:
-        """Remove what earlier analyses left of participants who are not done, and make the tool and its image ready."""
+        """Remove outdated records and failures, and what killed jobs left on this node; get the tool and its image
+        ready."""
         settings, places = self.settings, self.places
         self.clear_node()
         use_threads(self.needs.threads)
-        for name in names:  # if its images cannot be had, an old result must not pass for a new one
+        for name in names:  # if fetching fails, an old record must not pass for a new one
             is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
         if len(self.exit_codes) < len(names) and not settings.is_app:
@@ -369,14 +378,14 @@ class Pool:
             self.activity = identifier(how_of(settings, self.wanted.tool.get("version") or "", digest, made_with))
 
     def load_tool(self) -> None:
-        """Load the tool, which must have the version that every record names, as far as it tells its version."""
+        """Load the tool; if it reports a version, that must be the one that all records name."""
         tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version") or UNKNOWN
         version = UNKNOWN
         if self.settings.image is None:
             try:
                 version = tool.version()
             except ToolError as error:
-                if self.needs.elsewhere:  # the head has it, and another node may have it
+                if self.needs.elsewhere:  # the head has the tool, and another node may have it
                     raise ContainerError(f"{error.what}, on {platform.node()}", error.where, error.fix) from None
                 # otherwise each participant reports it
         if UNKNOWN not in (version, wanted) and version != wanted:
@@ -387,13 +396,14 @@ class Pool:
         tool.load()
 
     def clear_node(self) -> None:
-        """Remove what killed jobs of this user left on this node, for whatever results; tiers in memory first."""
+        """Remove what killed jobs of this user left on this node, whichever results they worked on; tiers in memory
+        first."""
         tiers = self.settings.tiers
         in_memory = [name for name, tier in tiers.items() if is_in_memory(tier.kind) and not tier.node]
         for name in dict.fromkeys([*in_memory, self.settings.placement["work"]]):
             if KINDS[tiers[name].kind].remote:  # not this node's own
                 continue
-            with suppress(OSError, NeurotierError):  # whoever needs the tier reports what is wrong with it
+            with suppress(OSError, NeurotierError):  # a participant that needs the tier reports the problem
                 work = tier_named(self.settings, name).here().folder("work")
                 for results in names_in(work):
                     remove_abandoned(work / results)
@@ -404,7 +414,7 @@ class Pool:
         if not self.job or not (is_wanted(self.places) or exit_code is not None):
             return
         end: Entry = {}
-        if exit_code is not None:  # the reason is that of the first participant that failed with it
+        if exit_code is not None:  # the reason is that of the first participant that failed with this code
             failures = map(self.failure_of, self.job["members"].split())
             reasons = (failure["reason"] for failure in failures if failure.get("exit_code") == exit_code)
             is_of_node = exit_code in (TierError.exit_code, ContainerError.exit_code)
@@ -426,7 +436,8 @@ class Pool:
         return failure if failure.get("run") == current_run() else {}
 
     def note_killed(self, name: str, stage: str, number: int) -> int:
-        """Record and say that a signal killed a child, unless it gave a reason for its failure; its exit code."""
+        """Record and report that a signal killed a child, unless the child gave a reason itself; returns its exit
+        code."""
         code = 128 + number
         if may_pass(self.failure_of(name).get("exit_code") or code):
             reason = f"the job was {describe_exit(code)}"
@@ -437,15 +448,16 @@ class Pool:
         return code
 
     def say(self, line: str) -> None:
-        """Tell the user, on the stream to which Snakemake reports its own progress."""
+        """Print a line for the user, on the stream to which Snakemake reports its own progress."""
         self.said_s = time.monotonic()
         say(line)
 
     def code_before(self, name: str) -> int | None:
-        """The exit code of a participant that is done, invalid, not fetched, or failed before in this run; or none."""
+        """The exit code of a participant that is done, invalid, not fetched, or has failed in this run; ``None``
+        otherwise."""
         record, images = whole_json(self.places.record(name)), images_of(self.places, name)
         if record and (self.stage == FETCH or self.wanted.is_met(record, images)):
-            return 0  # the start has checked the derivatives
+            return 0  # the derivatives were checked at the start of the run
         if missed := self.fetched.get(name, {}).get("failed"):
             return int(missed)
         if why := self.why_invalid(images[0].site):
@@ -458,7 +470,8 @@ class Pool:
         return int(code)
 
     def invalid(self, site: str) -> str:
-        """Why nobody of a site is analysed, which is also printed: the site must be valid, and is not."""
+        """Why no participant of a site is analysed, if the site must be valid and is not (this is also printed); empty
+        otherwise."""
         if self.settings.dataset.validation != "require" or self.stage == FETCH or not self.request.share:
             return ""
         try:
@@ -469,7 +482,8 @@ class Pool:
         return ""
 
     def are_here(self, name: str) -> bool:
-        """Whether a participant's images are on the dataset tier; an app's other files are checked in a child."""
+        """Whether a participant's images are on the dataset tier; for an app, which needs other files, too, a child
+        checks it."""
         images, links_to = self.selected[name], self.settings.dataset.links_to
         present = (is_present(self.dataset, image.path, links_to) for image in images)
         if self.settings.is_app or not (self.is_installed(images[0].site) and all(present)):
@@ -478,12 +492,12 @@ class Pool:
         return True
 
     def run(self) -> int:
-        """Process everyone; returns the exit code of the process.
+        """Process all participants; returns the exit code of the process.
 
         Raises
         ------
         Interrupted
-            If this process is asked to end; its children are ended, too.
+            If this process is asked to end; its children are ended first.
         """
         spare_collections()  # or each child would search all imported objects for garbage
         try:
@@ -492,7 +506,7 @@ class Pool:
                     if code is not None:
                         self.has_ended(child, code)
                     elif child.stage == FETCH:
-                        self.fetched[child.name] = said  # what fetching took
+                        self.fetched[child.name] = said  # the cost of fetching
                     else:
                         self.turns.ask(child, said)
         except Interrupted:
@@ -501,7 +515,7 @@ class Pool:
         return self.close()
 
     def begin(self) -> bool:
-        """Start all that may start; whether anybody still waits."""
+        """Start each child that may start; returns whether any participant still waits."""
         if any(self.exit_codes.values()) and not self.keep_going:
             self.to_fetch.clear()
             self.to_analyse.clear()
@@ -510,7 +524,7 @@ class Pool:
             while waiting and may_begin(name := waiting[0]):
                 try:
                     self.children.start(stage, name, partial(work, name))
-                except OSError:  # no more processes, or memory for one: once another has ended
+                except OSError:  # too many processes, or no memory for one: wait until another has ended
                     if not self.children.running:
                         raise
                     break
@@ -522,12 +536,12 @@ class Pool:
         return not self.children.at(DROP)
 
     def may_analyse(self, name: str) -> bool:
-        """Whether there is room for one more: in what was granted, and in what others leave free of the tier now."""
+        """Whether there is room for one more participant: in what was granted, and in what is free on the tier now."""
         running = self.children.at(ANALYSE)
         if not running:
             return True
         if any((one, TierError.exit_code) in self.retried for one in [*running, name]):
-            return False  # it met a full tier although there seemed to be room
+            return False  # one of them found the tier full although there seemed to be room
         needed = self.needs.together(map(self.needs_of, [*running, name]), self.granted)
         is_over = any(limit is not None and one > limit for limit, one in zip(self.limits, needed, strict=True))
         if is_over or len(running) >= self.granted.present:
@@ -553,7 +567,7 @@ class Pool:
         if self.stage == FETCH:
             return True
         fits = False
-        with suppress(OSError):  # a lost tier is reported by who fetches
+        with suppress(OSError):  # the child that fetches reports a lost tier
             fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES
         before = [*self.to_analyse, *fetching]
         dropping = [*self.to_drop, *self.children.at(DROP)]
@@ -580,7 +594,7 @@ class Pool:
         if (now_s := time.monotonic()) - self.said_s >= SAY_S:
             over, failed = len(self.exit_codes), sum(map(bool, self.exit_codes.values()))
             counts = f"{over - failed} of {counted(self.count, 'participant')} done, {failed} failed"
-            if self.known < over < self.count:  # by the rate at which others have ended
+            if self.known < over < self.count:  # judging by the rate so far
                 counts += f", about {about((now_s - self.began_s) * (self.count - over) / (over - self.known))} left"
             self.say(counts)
         if code and self.is_worth_another_try(name, stage, code):
@@ -604,8 +618,9 @@ class Pool:
     def is_worth_another_try(self, name: str, stage: str, code: int) -> bool:
         """Whether to try a participant again at once: its images are gone again, or others have filled the tier.
 
-        Only once each: a run that drops what it shares with this one can be the cause of both. Of those who fill it
-        together, the last to fail finds nobody else running, but somebody who is tried again.
+        Only once for each exit code: another run that drops images of a shared clone may be the cause both times. If
+        several participants fill the tier together, the last one to fail finds none running, but one that is tried
+        again.
         """
         if (name, code) in self.retried:
             return False
@@ -615,7 +630,7 @@ class Pool:
         return is_gone or (code == TierError.exit_code and bool(self.children.at(ANALYSE) or self.retried))
 
     def close(self) -> int:
-        """Write the marker if nothing is left that another attempt might do; returns the exit code of the process."""
+        """Write the marker unless another attempt may do better; returns the exit code of the process."""
         failed = {name: code for name, code in self.exit_codes.items() if code}
         open_ends = [code for name, code in failed.items() if self.may_do_better(name, code)]
         if self.request.marker and not open_ends:
@@ -635,10 +650,10 @@ class Pool:
             return False
         return code > 128 or (self.needs.elsewhere and may_pass(code))
 
-    # What follows runs in children; each function returns the exit code.
+    # The following methods run in children; each returns the exit code.
 
     def fetch(self, name: str, said: Connection) -> int:
-        """Fetch a participant's images, and report what that took."""
+        """Fetch a participant's images, and send the cost to the pool."""
         say_in_log = partial(note, self.log)
         with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
             self.places.failure(name).unlink(missing_ok=True)
@@ -680,8 +695,8 @@ class Pool:
         return result.exit_code
 
     def drop(self, name: str, _said: Connection) -> int:
-        """Drop a participant's images, except those whose content a participant who is not done still needs."""
-        # git-annex drops contents and not names, and sidecars of several participants may have one content
+        """Drop a participant's images, except those whose content an unfinished participant still needs."""
+        # git-annex drops contents, not names, and sidecars of several participants may have the same content
         unused = [image.path for image in self.selected[name] if not (image.content and self.users[image.content])]
         try:
             kept = drop_images(self.dataset, unused)

@@ -1,10 +1,11 @@
-"""Preconditions: what cannot end well is refused before anything is done, with one line.
+"""Preconditions: a run that would fail is refused before anything is done, with one line.
 
-What only a job can know is left to the job to report; here is what can be seen at the start.
+This module checks what can be known at the start of a run; jobs report what only a job can know.
 
 A results folder holds derivatives of one dataset, made by one tool or app with one set of options: their description
 covers all of them, including participants that a run does not analyse. So a run with another dataset or tool is
-refused, or replaces all that is there. What results were made with is in the facts of the runs that their records name.
+refused, or replaces all existing results. What results were made with is in the facts of the runs that their records
+name.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ WITHOUT_PARTICIPANTS = WITHOUT_DATASET | {"ready", "advise", "comparison"}
 """Targets that do not analyse the participants."""
 
 WRITTEN = ("results", "work", "images", "image_store")
-"""Folders that must not lie in the dataset. That of clones may: a plain folder has none, and may be its tier's root."""
+"""Folders that must not lie in the dataset. The folder of clones may: a dataset that is a plain folder is not cloned,
+and may be the root of its tier."""
 
 AFTER_INDEX = (
     "validate_dataset",
@@ -60,14 +62,14 @@ AFTER_INDEX = (
     "drop_images",
     "run_group_level",
 )
-"""Rules whose jobs Snakemake does not know until it has evaluated the index, a checkpoint."""
+"""Rules whose jobs Snakemake does not know until the index, a checkpoint, has been evaluated."""
 
 WITH_FIO = {"probe_tier": "target probe", "run_sweep": "target sweep", "run_daq": "target daq"}
-"""Rules that need fio, and the target that each belongs to."""
+"""Rules that need fio, and the target that each serves."""
 
 
 def check_start(plan: Plan, command: Command, say: Say) -> None:
-    """Check a run before the graph of jobs is built; a dry run also names tiers that are missing.
+    """Check a run before the graph of jobs is built; in a dry run, also say which tiers are missing.
 
     Parameters
     ----------
@@ -81,13 +83,13 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     Raises
     ------
     SourceError
-        If the source is a path, and nothing is there.
+        If the source is a path that does not exist.
     TierError
-        If a tier to be measured is read-only, or the results folder leads to another file system.
+        If a tier to be measured is read-only, or the results folder is on another file system than its tier.
     SettingsError, ContainerError
-        If the run would write into the dataset, there is nothing to compare, the description to rehearse is wrong,
-        something that containers should see is missing, the run would do nothing and succeed, or a campaign's runs are
-        to be predicted for a cluster.
+        If the run would write into the dataset, if there is nothing to compare, if the description to rehearse is
+        wrong, if a file or folder for containers is missing, if the run would succeed without doing anything, or if a
+        campaign's runs are to be predicted for a cluster.
     """
     settings = plan.settings
     if blind := next((rule for rule in AFTER_INDEX if rule in command.until), None):
@@ -112,29 +114,30 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     if command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
         check_container_inputs(settings, plan.elsewhere)
-    if "comparison" in command.targets:  # if an input function raised it, Snakemake would show a trace
+    if "comparison" in command.targets:  # raised by an input function, the error would be shown as a trace
         plan.compared()
-    described(settings)  # reads the description to rehearse; a campaign reads those of its runs before the first run
-    if command.targets & {"advise", "probe"}:  # otherwise it would fail after a trial that may take hours
+    described(settings)  # checks the description to rehearse; a campaign checks those of its runs before the first one
+    if command.targets & {"advise", "probe"}:  # otherwise the probe would fail after a trial run that may take hours
         for name in settings.probe.tiers or settings.placed_tiers:
             require_written(tier_named(settings, name), "probe")
     for name in settings.placed_tiers if command.is_dry_run else ():
         try:
-            if not (plan.elsewhere and on_nodes(settings, name)):  # nodes check their own
+            if not (plan.elsewhere and on_nodes(settings, name)):  # nodes check their own tiers
                 tier_named(settings, name).check()
         except TierError as error:
             say(f"neurotier: a run would be refused: {error}")
 
 
 def check_dataset(plan: Plan, say: Say) -> None:
-    """Refuse a missing source, and folders of ours inside it; say who is new or changed; see :func:`check_start`."""
+    """Refuse a missing source, and folders inside it that a run writes to; tell the user which participants are new or
+    changed. Parameters and errors as :func:`check_start`."""
     settings, places = plan.settings, plan.places
     source = settings.dataset.source
     if source == "demo" or is_address(source):
         return
     folder, known = absolute_path(source), read_if_whole(places.dataset_facts)
     if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
-        return  # its clone exists, and may be enough
+        return  # there is a clone of it, which may be enough
     folder = local_folder(source).resolve()
     for name in WRITTEN:
         written: Path = getattr(places, name).resolve()
@@ -154,7 +157,7 @@ def check_dataset(plan: Plan, say: Say) -> None:
 
 
 def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None:
-    """Refuse to start if a program is missing that a rule will need hours later.
+    """Refuse to start if a program is missing that a rule needs, perhaps only hours later.
 
     Parameters
     ----------
@@ -163,7 +166,7 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
     settings
         The configuration: it names tool and engines.
     say
-        Prints a line for each that is missing, except the last.
+        Prints a line for each missing program except the last, which is raised.
 
     Raises
     ------
@@ -177,7 +180,7 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
         looks.append(partial(require_program, "parallel", "target bigbrain", gnu_parallel.FIX))
     if "prepare_tool" in rules:
         looks.append(find_engine if settings.image else make_tool(settings.tool).find)
-    if "run_ior" in rules and not asks_for_nodes(settings.ior):  # else it only waits here, and the nodes have fio
+    if "run_ior" in rules and not asks_for_nodes(settings.ior):  # otherwise it runs on nodes, not here
         looks.append(partial(mpi.require_engine, settings.ior.engine, "target ior"))
     if "run_staging" in rules:
         looks += [partial(require_engine, engine, "target staging") for engine in settings.staging.engines]
@@ -194,18 +197,18 @@ def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None
 
 
 FILTER_BYTES = 1_000_000
-"""Largest size of a BIDS filter file: a few lines written by a person."""
+"""Largest size of a BIDS filter file, which is a few lines written by a person."""
 
 
 def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
-    """Check that the files and folders exist that the configuration gives containers.
+    """Check that the files and folders exist that the configuration makes available to containers.
 
     Parameters
     ----------
     settings
         The configuration.
     elsewhere
-        Whether containers run on the nodes of a cluster: binds need not exist here; the first job checks.
+        Whether containers run on the nodes of a cluster: binds then need not exist here, and the first job checks them.
 
     Raises
     ------
@@ -259,22 +262,22 @@ def check_filter_file(text: str | None) -> None:
 
 
 WHOLE = ("dataset", "tool", "app", "image")
-"""Keys that are named alone if they differ: options belong to a tool."""
+"""Keys that are named without the others if they differ, since options belong to a tool."""
 
 CONTENT = "content of the image"
 
 
 class Others(NamedTuple):
-    """Results of which some were made with something else than this run would use: all go.
+    """Results of which some were made with another dataset, tool or image than this run's: all of them are removed.
 
     Attributes
     ----------
     places
         Of the results.
     line
-        What will become of them, for the user.
+        What will become of the results, for the user.
     by_app
-        Whether an app made them.
+        Whether an app made some of them.
     """
 
     places: Places
@@ -283,24 +286,25 @@ class Others(NamedTuple):
 
     @property
     def folders(self) -> list[Path]:
-        """The derivatives of their sites, except behind a planted link."""
+        """The derivatives folders of their sites, without those behind a planted link."""
         records = self.places.records
         sites = {participant_of(file, records).rpartition("/")[0] for file in records.rglob("*.json")}
         return [self.places.derivatives / site for site in sites if self.places.holds(f"derivatives/{site}/any")]
 
     def remove(self) -> None:
-        """Remove them; what was saved in datasets stays in their history.
+        """Remove the results; what was saved in datasets stays in the datasets' history.
 
-        So are dataset, tool and image, which Snakemake would take for this run's in a folder that was moved. Records go
-        last: if this is killed, the next start knows from them what is left.
+        The index's facts about dataset, tool and image are removed, too: if the folder was moved, Snakemake would take
+        them for this run's. Records are removed last: if this process is killed, the next start knows from them what is
+        left.
         """
         for folder in self.folders:
             patterns = ["[!.]*", "sourcedata/[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]
             stays = {folder / name for name in (*SAVED, "sourcedata/raw")}
             for entry in {entry for pattern in patterns for entry in folder.glob(pattern)} - stays:
-                if not entry.parent.is_symlink():  # the user's own, such as to the source
+                if not entry.parent.is_symlink():  # a link of the user's, for example to the source
                     remove_whatever(entry)
-            with suppress(OSError):  # it is a dataset, or holds files of the user
+            with suppress(OSError):  # the folder is a dataset, or holds files of the user
                 folder.rmdir()
         for path in (
             *(self.places.profile / "steps").rglob("run_group_level.json"),
@@ -312,7 +316,8 @@ class Others(NamedTuple):
 
 
 def made_with(plan: Plan) -> Record:
-    """What the results of a run are made with, as its facts hold it; without version and selection of the dataset."""
+    """What the results of a run are made with, as noted in its facts, without the version and selection of the
+    dataset."""
     tool, image, source = plan.tool(), plan.image(), without_credentials(plan.settings.dataset.source)
     facts = {
         "dataset": source.rstrip("/") if source == "demo" or is_address(source) else str(absolute_path(source)),
@@ -325,19 +330,21 @@ def made_with(plan: Plan) -> Record:
 
 
 def other_results(plan: Plan, places: Places, command: Command) -> Others | None:
-    """The results in this run's folder, if some were made with something else, as when two folders were merged.
+    """The results in this run's folder, if some of them were made with something else, for example because two folders
+    were merged.
 
     Parameters
     ----------
     plan, places
         Of this run.
     command
-        What Snakemake was started for. They may be removed if it is forced, that is, if everyone is to be analysed.
+        What Snakemake was started for. The results may be removed if it is forced, that is, if all participants are to
+        be analysed again.
 
     Raises
     ------
     SettingsError
-        If they may not be removed, or are the history of another dataset.
+        If the results may not be removed, or are saved in datasets whose history is that of another source.
     """
     here = made_with(plan)
     with_others = {
@@ -368,7 +375,7 @@ def other_results(plan: Plan, places: Places, command: Command) -> Others | None
 
 
 def differing(there: Facts, here: Facts) -> list[str]:
-    """Keys in which two kinds of results differ.
+    """The keys in which two descriptions of what results were made with differ.
 
     >>> differing({"tool": "bet", "x": 1}, {"tool": "bet", "x": 2})
     ['x']
@@ -382,6 +389,6 @@ def differing(there: Facts, here: Facts) -> list[str]:
 
 
 def said(made: Facts, keys: Iterable[str]) -> str:
-    """Part of what results were made with, for people."""
+    """Part of what results were made with, as text for people."""
     shown = {key: made.get(key) for key in keys if key in made or key not in ("tool", "app")}
     return ", ".join(f"{key} {'none' if value is None else value}" for key, value in shown.items())

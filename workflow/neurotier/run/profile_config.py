@@ -1,9 +1,9 @@
 """Keep a profile's ``config:`` when the command line has a ``--config`` of its own.
 
-Snakemake merges profiles and command line by top-level key: ``config: {placement: {work: tmpfs}}`` in a storage
-profile is lost without a word as soon as the user adds ``--config results=elsewhere``. A run that was meant for
-one tier would then measure another, so the profiles are read again here and merged key by key: general profiles,
-then the workflow profile, then the command line (the order Snakemake documents).
+Snakemake lets ``--config`` replace a profile's whole ``config:``: ``config: {placement: {work: tmpfs}}`` in a storage
+profile is silently lost as soon as the user adds ``--config results=elsewhere``. A run that was meant for one tier
+would then measure another, so the profiles are read again here and merged key by key: general profiles, then the
+workflow profile, then the command line (the order that Snakemake documents).
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ from neurotier.core.places import safe_name
 from neurotier.run.snakemake_internals import config_of_profile, default_resources, options_of, options_of_profile
 
 ENVIRONMENT = "NEUROTIER_COMMAND"
-"""Environment variable that tells jobs what the user's command says: their own Snakemake is given less."""
+"""Environment variable that tells jobs what the user's command says: the Snakemake in a job is not given all of it."""
 
 SOME_NODES = "nodes"
-"""Class of a cluster's nodes if neither partition nor constraint is chosen."""
+"""Class of a cluster's nodes if neither a partition nor a constraint is chosen."""
 
 HERE = (None, "local", "dryrun", "touch")
-"""Executors of Snakemake that run jobs on this machine, or none."""
+"""Executors of Snakemake that run jobs on this machine, or run none."""
 
 SLURM = ("neurotier-slurm", "slurm")
-"""Executors of Snakemake that give jobs to Slurm by the plugin ``slurm``."""
+"""Executors of Snakemake that submit jobs to Slurm by means of the plugin ``slurm``."""
 
 
 class Told(NamedTuple):
-    """What the user's command line and its profiles say, apart from what Snakemake has made of them.
+    """What the user's command line and its profiles say, before Snakemake merges them.
 
     Attributes
     ----------
     config
         The ``config:`` entries of the profiles, merged.
     executor
-        Snakemake's executor that starts jobs; empty for this machine. Snakemake itself does not tell it while rules are
-        read.
+        Snakemake's executor that submits jobs; empty if they run on this machine. Snakemake itself does not tell which
+        it is while rules are read.
     node_class
-        Class of a cluster's nodes, from the partition and the constraint in ``default-resources``: it is part of the
-        path of what they write. If nodes of a partition differ, the user names the class (key ``node_class``).
+        Class of a cluster's nodes, from the partition and the constraint in ``default-resources``; it is part of the
+        paths of what the nodes measure. If the nodes of a partition differ, the user names the class (key
+        ``node_class``).
     cores
-        Cores given to the user's Snakemake, on a cluster the most for a job (the job's own Snakemake takes all of a
-        node); 0 if not given.
+        Cores given to the user's Snakemake; on a cluster, the most for one job (the job's own Snakemake is given all of
+        a node). 0 if none were given.
     """
 
     config: Record
@@ -60,17 +61,17 @@ class Told(NamedTuple):
 
 
 def told(arguments: Sequence[str] | None, snakefile: Path, directory: Path | None = None, cores: int = 0) -> Told:
-    """What a Snakemake command says.
+    """Read what a Snakemake command and its profiles say.
 
     Parameters
     ----------
     arguments
-        Command line after ``snakemake``, or ``None`` in a process that Snakemake started for a job: it is not given the
-        profiles, and reads what the main process left in the environment.
+        Command line after ``snakemake``, or ``None`` in a process that Snakemake started for a job: such a process is
+        not given the profiles, and reads what the main process left in the environment.
     snakefile
         The main Snakefile; ``profiles/`` is searched next to it and in the working folder, as Snakemake does.
     directory
-        What the command line or a profile says with ``--directory``.
+        The folder given with ``--directory`` on the command line or in a profile.
     cores
         Cores given to Snakemake.
 
@@ -95,7 +96,7 @@ def told(arguments: Sequence[str] | None, snakefile: Path, directory: Path | Non
 
 
 def refuse(value: object) -> NoReturn:
-    """Refuse values that YAML has and JSON has not, such as dates."""
+    """Refuse values that YAML has and JSON lacks, such as dates."""
     raise SettingsError(f"{value} was read as a {type(value).__name__}", "a profile's config", "put it in quotes")
 
 
@@ -108,12 +109,13 @@ def profiles(options: Namespace, snakefile: Path, directory: Path | None) -> lis
     """The profiles that a command line selects, the one that takes precedence last; parameters as :func:`told`."""
     start = starting_folder(directory)
     asked = [name for name in options.profile or [] if name != "none"]
-    names = [start / name if (start / name).exists() else name for name in asked]  # else Snakemake searches for it
+    names = [start / name if (start / name).exists() else name for name in asked]  # Snakemake searches for others
     return list(map(str, filter(None, [*names, find_workflow_profile(options.workflow_profile, start, snakefile)])))
 
 
 def given(options: Namespace, names: Sequence[str], option: str) -> Any:
-    """An option from the command line, otherwise from the profiles with these names; ``None`` if neither has it."""
+    """The value of an option on the command line, otherwise in the profiles with these names; ``None`` if none has
+    it."""
     value = getattr(options, option)
     for name in names if value is None else ():
         value = options_of_profile(name).get(option.replace("_", "-"), value)
@@ -121,13 +123,15 @@ def given(options: Namespace, names: Sequence[str], option: str) -> Any:
 
 
 def starting_folder(directory: Path | None) -> Path:
-    """Where the command was given: profiles are relative to that folder, which ``--directory`` has left by now."""
+    """The folder in which the command was given: profiles are relative to it, and with ``--directory`` Snakemake has
+    left it by now."""
     here, before = Path.cwd(), Path(os.environ.get("PWD", "/"))
     return before if directory is not None and (before / directory).resolve() == here else here
 
 
 def find_workflow_profile(asked: str | None, start: Path, snakefile: Path) -> Path | None:
-    """Where Snakemake finds the workflow profile: as a path, below ``profiles/``, or there next to the Snakefile."""
+    """Where Snakemake finds the workflow profile: as a path, below ``profiles/``, or in ``profiles/`` next to the
+    Snakefile."""
     if asked == "none":
         return None
     name = asked or "default"

@@ -1,7 +1,7 @@
 """The tables of the profile: costs and waits per participant and phase, makespan and parallelism per run.
 
-``io_s`` is wall - CPU, the measure of I/O in the paper's plots (Hayot-Sasson, Brown and Glatard 2020; their text
-defines it differently). It includes waiting for a core, which the account of the wall time shows separately.
+``io_s`` is wall time - CPU time, the measure of I/O in the paper's plots (Hayot-Sasson, Brown and Glatard 2020; their
+text defines it differently). It includes waiting for a core, which the account of wall time shows separately.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RUN_COLUMNS = (
 """The columns of ``profile.tsv`` that the row of a run is computed from."""
 
 OF_RECORD = ("run", "participant", "tool", "work_tier", "host")
-"""What a record says for all of its phases."""
+"""Columns of ``profile.tsv`` that a record has once, for all of its phases."""
 
 
 def read_records(files: Iterable[Path]) -> Iterator[Record]:
@@ -97,13 +97,13 @@ def traffic_rows(record: Record) -> Rows:
 def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[str, Path]) -> None:
     """Write the tables; records are read one by one, since those of many participants do not fit into memory.
 
-    What this run wrote is flushed to its device first; the time of that, the machine's swapping and what its processors
-    did are noted, for the run's row in ``runs.tsv``.
+    What this run wrote is flushed to its device first; the time of the flush, the machine's swapping and the use of its
+    processors are noted for the run's row in ``runs.tsv``.
 
     Parameters
     ----------
     places
-        Of the results, with the facts of runs, failures, and records of steps done once.
+        Of the results.
     records
         Paths of the records of all selected participants; those of failed participants do not exist.
     tables
@@ -124,7 +124,7 @@ def tabulate_profile(places: Places, records: Sequence[Path], tables: Mapping[st
                 write_traffic(row)
     note_flush(places, flush, rows)
     note_swapping(places)
-    if (readings := places.readings(current_run())).exists():  # this run is being watched, and this one of its jobs
+    if (readings := places.readings(current_run())).exists():  # Snakemake's process takes readings of this job, too
         note_reading(readings, run_facts(places)["pid"])
     write_table(tables["runs"], "runs", run_rows(places, rows, read_failures(places), len(records)))
     write_table(tables["steps"], "steps", step_rows(places))
@@ -135,7 +135,7 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
     """Rows of ``runs.tsv``: one per run in which a participant was analysed or failed, in order of time.
 
     A finished run keeps its row (:func:`close_run`), whatever later runs repair or replace. The rows of other runs are
-    made from the existing records.
+    computed from the existing records.
     """
     return [
         row
@@ -155,7 +155,7 @@ def close_run(places: Places, run: str, everyone: Collection[str], failures: Seq
 def judged(places: Places, facts: Record) -> Record:
     """Facts of a run, marked oversubscribed if its jobs on a cluster had fewer CPUs than their participants needed.
 
-    While the run goes on, its journal tells whether anybody was analysed again.
+    While the run goes on, its journal says whether any participant was analysed again.
     """
     crowded = any((job["needed_cpus"] or 0) > (job["cpus"] or math.inf) for job in read_jobs(places, facts["run"]))
     return facts | {
@@ -197,7 +197,7 @@ def run_row(
     readings = read_readings(places.readings(run))
     taken = others(facts, rows, span, readings)
     facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
-    # on a cluster, nobody begins before the head has, nor ends after it
+    # on a cluster, no participant begins before the head, or ends after it
     whole = facts["started_s"] - CLOCKS_S, facts.get("ended_s", time.time()) + CLOCKS_S
     facts["clock_set"] = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)
     facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
@@ -237,8 +237,8 @@ def flush_results(places: Places) -> dict[str, float]:
 def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) -> None:
     """Note a flush of the results in the facts of this run.
 
-    Only the first flush after the last job counts, and only on the host of the jobs: on any other, it would not flush
-    what they wrote.
+    Only the first flush after the last job counts, and only if it was done on the host of the jobs: a flush on another
+    host does not cover what they wrote.
 
     Parameters
     ----------
@@ -255,7 +255,8 @@ def note_flush(places: Places, flush: Mapping[str, float], rows: Iterable[Row]) 
 
 
 def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | None:
-    """Makespan plus duration of the flush after it, s; without the time between them, in which Snakemake starts rules.
+    """Makespan plus the duration of the flush after it, s, without the time in between, in which Snakemake starts
+    rules.
 
     >>> flushed_s({"begin_s": 7.0, "end_s": 9.0}, 1.0, 5.0)
     6.0
@@ -268,7 +269,7 @@ def flushed_s(flush: Record | None, start_s: float, end_s: float) -> float | Non
 def account_sum_s(rows: Sequence[Row], column: str) -> float | None:
     """Sum of a column of the account; ``None`` if no phase has it, or if more than 1 % of the wall time has no account.
 
-    If an account lacks one component, that time is part of what it leaves unexplained, or of sleep.
+    If an account lacks a component, the time of that component is part of its residual, or of sleep.
     """
     known = [row[column] for row in rows if row[column] is not None]
     lost_s = sum(row["wall_s"] for row in rows if row["account_user_s"] is None)
@@ -301,7 +302,7 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
 
 
 def timings(valid: str) -> str:
-    """What the validity of a run says about its times, in words; it says nothing about its results.
+    """The validity of a run in words: it is about the run's times, not about its results.
 
     >>> timings("valid"), timings("invalid: the machine swapped")
     ('fit for comparison', 'not for comparison: the machine swapped')

@@ -1,4 +1,4 @@
-"""What every script of a rule does apart from its own work: settings, log, and errors in one line."""
+"""What all scripts of rules have in common: settings, log, and errors in one line."""
 
 from __future__ import annotations
 
@@ -101,30 +101,30 @@ def say(line: str) -> None:
 def script(snakemake: Any) -> Iterator[Context]:
     """Run a script's work with all its output in the rule's log; an error becomes one line on the terminal.
 
-    The script ends, with all that it started, when it is told to, or when the Snakemake that wants it is gone.
+    At a signal to end, or when the Snakemake that started it is gone, the script ends with all its processes.
     """
     spare_collections()
     log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
     try:
-        write_text(log, "", durable=False)  # from here on everybody appends, tools included
+        write_text(log, "", durable=False)  # from here on all output is appended, that of tools, too
         with unwinding(), log.open("a") as file, redirect_stdout(file), redirect_stderr(file):
             settings = load_settings(results)
             places = Places.from_settings(settings)
-            own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # tells the rule's jobs apart
+            own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # distinguishes the jobs of a rule
             step = Step(places, rule if own == rule else f"{rule} {own}", say)
             with naming_commands(), ending_with(runner(whole_json(places.runs / f"{current_run()}.json"))), step:
                 yield Context(snakemake, settings, places, step)
     except (Exception, Interrupted) as error:
         with suppress(OSError):
             note_failure(log, error)
-        if not isinstance(error, Interrupted):  # the end of the run reports that
+        if not isinstance(error, Interrupted):  # the end of the run reports a stop
             where = "" if isinstance(error, NeurotierError) else f"rule {rule}: "
             is_known = isinstance(error, (NeurotierError, OSError, ImportError))
             line = f"neurotier: {where}{reason_of(error)}" + ("" if is_known else f"; see {log}")
             print(line, file=sys.stderr)
-            with suppress(NeurotierError, OSError):  # perhaps the results cannot be read
+            with suppress(NeurotierError, OSError):  # the results may not be readable
                 places, host = Places.from_settings(load_settings(results)), socket.gethostname()
                 facts = run_facts(places)
-                if facts.get("elsewhere") and facts["host"] != host:  # the end of the run passes it on
+                if facts.get("elsewhere") and facts["host"] != host:  # the head prints it at the end of the run
                     add_entry(places, "failed", line=f"{line} (on {host})")
         sys.exit(exit_code_of(error))

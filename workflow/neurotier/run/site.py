@@ -1,8 +1,8 @@
-"""A draft of a cluster's profile, made from what its Slurm says about partitions, nodes and accounts.
+"""Draft a cluster's profile from what its Slurm says about partitions, nodes and accounts.
 
-It is ``profiles/slurm`` with the site's values, so that experience with that profile is kept in one place. Names come
-from others: one with a special meaning in YAML, in Snakemake (which evaluates resources) or in a shell is shown, but
-not used.
+The draft is ``profiles/slurm`` with the site's values, so that what was learnt about that profile is kept in one place.
+Names of partitions and accounts are the site's: one with a special meaning in YAML, in Snakemake (which evaluates
+resources) or in a shell is shown, but not used.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ BASE = ROOT / "profiles" / "slurm" / "profile.yaml"
 """The profile that the draft is based on."""
 
 MINUTES = 15
-"""Value of ``shares.minutes_per_participant`` where it is not given."""
+"""Default of ``shares.minutes_per_participant``."""
 
 BETWEEN = "\x1f"
-"""Separator of columns: no name has it."""
+"""Separator of columns, which occurs in no name."""
 
 COLUMNS = {
     "partition": "%P",
@@ -48,17 +48,20 @@ COLUMNS = {
 """Columns of sinfo; memory and local disk in MB."""
 
 Nodes = dict[str, str]
-"""Nodes of a partition that are alike: one line of sinfo."""
+"""A group of similar nodes in a partition: one line of sinfo."""
 
 
 Limits = tuple[int | None, int | None]
-"""Longest time of a job, min, and most jobs waiting or running at once; ``None`` without a limit."""
+"""Longest time of a job, min, and largest number of jobs waiting or running at once; ``None`` for no limit."""
 
 
 class Mine(NamedTuple):
-    """What Slurm's accounting says about this user: accounts, most used first, each with those above it between slashes
-    where a partition that names one of these means it, too; their limits, and those of each QOS, since a partition may
-    have one."""
+    """What Slurm's accounting says about this user.
+
+    The accounts, in Slurm's order, each with its path in the tree of accounts, separated by slashes, where accounting
+    gives one: a partition that names an account above it means it, too. Then the limits of the first account, and those
+    of each QOS, since a partition may have one.
+    """
 
     accounts: Mapping[str, str]
     limits: Sequence[Limits]
@@ -85,18 +88,18 @@ def draft() -> str:
 
 
 def asked_of_accounting() -> Mine:
-    """What accounting says about this user; empty where there is none."""
+    """What accounting says about this user; empty if there is no accounting."""
 
     def rows(*asked: str) -> list[list[str]]:
         return [
             line.split("|")
             for line in slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)[0].splitlines()
-            if line.count("|") == asked[-1].count(",")  # else it is a notice of the site
+            if line.count("|") == asked[-1].count(",")  # other lines are notices of the site
         ]
 
     mine = "associations", "where", f"user={user_name()}"
     own = rows(*mine, "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs")
-    # Slurm 23.11 and later: LAB|/DEPARTMENT/LAB/0-USER/
+    # Lineage, in Slurm 23.11 and later: LAB|/DEPARTMENT/LAB/0-USER/
     accounts = {row[0]: row[0] for row in own} | dict(rows(*mine, "format=Account,Lineage"))
     first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
     qos = {
@@ -104,7 +107,7 @@ def asked_of_accounting() -> Mine:
         for row in rows("qos", "format=Name,MaxWall,MaxSubmitJobsPerUser")
     }
     limits = [(minutes_of(row[3]), slurm.number(row[4])) for row in first]
-    limits += [qos[name] for row in first if (name := row[1] or row[2]) in qos]  # the default, or the only one
+    limits += [qos[name] for row in first if (name := row[1] or row[2]) in qos]  # its default QOS, or its only one
     return Mine(accounts, limits, qos)
 
 
@@ -120,13 +123,13 @@ def minutes_of(text: str) -> int | None:
 
 
 def nodes_in(text: str) -> list[Nodes]:
-    """Nodes in sinfo's output."""
+    """The groups of nodes in sinfo's output."""
     lines = [line.split(BETWEEN) for line in text.split("\n")]
     return [dict(zip(COLUMNS, cells, strict=True)) for cells in lines if len(cells) == len(COLUMNS)]
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name means itself wherever it is written.
+    """Whether a name has no special meaning in YAML, in Snakemake or in a shell.
 
     >>> [is_plain(name) for name in ("gpu-long_2", "a b", "$(date)", "x\\n", "-p")]
     [True, False, False, False, False]
@@ -135,10 +138,11 @@ def is_plain(name: str) -> bool:
 
 
 def is_open(facts: Nodes, account: str) -> bool:
-    """Whether a partition accepts this user's jobs of an account, here with those above it, as far as Slurm says."""
+    """Whether a partition accepts this user's jobs under an account, as far as Slurm says; ``account`` includes its
+    path."""
     groups = set()
     for group in os.getgroups():
-        with suppress(KeyError):  # it has no name here
+        with suppress(KeyError):  # a group without a name on this machine
             groups.add(grp.getgrgid(group).gr_name)
 
     def among(names: str | None, own: set[str]) -> bool:
@@ -164,7 +168,7 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     Parameters
     ----------
     nodes
-        The nodes, by partition.
+        The groups of nodes, each with its partition.
     partitions
         What the controller says about each partition, by its name.
     mine
@@ -197,7 +201,7 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     profile["jobs"] = least([profile["jobs"], *(jobs for _, jobs in limits)])
     shares = profile["config"]["shares"]
     fit = shares["at_once"] * max(1, most["runtime"] // (2 * MINUTES)) if most["runtime"] else math.inf
-    if fit < PARTICIPANTS_OF_A_JOB:  # else the second attempt at a share, of twice the time, would wait for ever
+    if fit < PARTICIPANTS_OF_A_JOB:  # otherwise a second attempt, which asks for twice the time, would wait for ever
         shares["participants"] = fit
     cut = []
     for rule, asked in {"default": profile["default-resources"], **profile["set-resources"]}.items():

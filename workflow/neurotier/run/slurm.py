@@ -1,4 +1,4 @@
-"""Slurm: asking for this user's jobs, and ending them; Snakemake's plugin submits and watches a run's jobs."""
+"""Slurm: list this user's jobs, and end them. A run's jobs are submitted and watched by Snakemake's executor plugin."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NOT_SET_UP = "Could not establish a configuration source"
 """Message of Slurm's commands where they are installed but there is no cluster."""
 
 PATIENCE_S = 30.0
-"""How long a command of Slurm may take by default."""
+"""How long a command of Slurm may take by default, s."""
 
 CANCEL_S = 90.0
-"""How long Slurm may take to end a job: it kills after ``KillWait``, 30 s."""
+"""How long Slurm may take to end a job, s: by default it kills the job after ``KillWait``, 30 s."""
 
 LOOK_S = 1.0
 
@@ -36,20 +36,20 @@ OVER = (
     "BOOT_FAIL",
     "DEADLINE",
 )
-"""States in which a job does nothing any more."""
+"""States of a job that has ended."""
 
 
 USUAL = {"None", "Priority", "Resources", "BeginTime", "Dependency", "JobArrayTaskLimit"}
-"""Reasons for waiting of a job that will simply run when it is its turn."""
+"""Reasons why a job waits that will run without further action when it is its turn."""
 
 
 def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> tuple[str, str]:
-    """What a command of Slurm prints, and why it could not be asked, in one line; one of the two is empty.
+    """Run a command of Slurm; returns what it printed, and a line that says why it failed. One of the two is empty.
 
     ``variables`` are set in its environment.
     """
     name = command[0]
-    # a user's own defaults for these commands would hide jobs
+    # a user's own defaults for these commands could hide jobs
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SINFO_"))}
     try:
         asked = subprocess.run(
@@ -68,13 +68,14 @@ def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> t
 
 
 def number(text: str) -> int | None:
-    """A whole number, with or without ``+`` (some have more); ``None`` if it is not one, such as ``Unknown``."""
+    """A whole number, with or without a final ``+`` (for "some nodes have more"); ``None`` for other text, such as
+    ``Unknown``."""
     text = text.removesuffix("+")
     return int(text) if re.fullmatch("[0-9]+", text) else None
 
 
 def duration_s(text: str) -> float | None:
-    """A time, ``[DAYS-][HOURS:]MINUTES:SECONDS``, in s; ``None`` if it is not one, such as ``UNLIMITED``.
+    """A time, ``[DAYS-][HOURS:]MINUTES:SECONDS``, in s; ``None`` for other text, such as ``UNLIMITED``.
 
     >>> [duration_s(text) for text in ("1-02:03:04", "01:02.500", "00:00:00", "UNLIMITED", "")]
     [93784.0, 62.5, 0.0, None, None]
@@ -87,8 +88,8 @@ def duration_s(text: str) -> float | None:
 
 
 class Queued(NamedTuple):
-    """A job as Slurm knows it: its state, such as ``RUNNING``, its name, why it waits, if so, its nodes, if any, and
-    its working folder."""
+    """A job as squeue lists it: its state, such as ``RUNNING``, its name, the reason if it waits, its nodes, if any,
+    and its working folder."""
 
     state: str
     name: str
@@ -98,7 +99,7 @@ class Queued(NamedTuple):
 
     @property
     def said(self) -> str:
-        """State and reason for people."""
+        """Its state, with the reason if it waits, for people."""
         return f"{self.state} ({self.reason})" if self.state == "PENDING" else self.state
 
 
@@ -108,10 +109,9 @@ def is_set_up() -> bool:
 
 
 def queue(*options: str) -> dict[str, Queued]:
-    """This user's waiting and running jobs, in order of number; empty without Slurm. Options of squeue may ask for
-    others.
+    """This user's waiting and running jobs by number, in order of number; empty if there is no Slurm.
 
-    With ``--states=all``, ended jobs are included.
+    ``options`` of squeue may select other jobs; with ``--states=all``, ended jobs are included.
 
     Raises
     ------
@@ -120,20 +120,21 @@ def queue(*options: str) -> dict[str, Queued]:
     """
     if shutil.which("squeue") is None:
         return {}
-    # Do not ask for a list of numbers: if one is forgotten, some versions of squeue print nothing. Without --all it
-    # leaves out jobs in partitions that are hidden, or closed to the user by now.
+    # Job numbers are not passed to squeue: if Slurm has forgotten one of them, some versions print nothing. Without
+    # --all squeue leaves out jobs in partitions that are hidden, or closed to the user by now.
     said, reason = answer("squeue", "--me", "--all", "--noheader", "--array", "--format=%i|%T|%j|%r|%N|%Z", *options)
-    if reason and (NOT_SET_UP not in reason or options):  # a caller with options has jobs there
+    if reason and (NOT_SET_UP not in reason or options):  # a caller that passes options has jobs in Slurm
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
     found = (line.split("|", 5) for line in said.splitlines())
-    # Numbers of a heterogeneous job are 100+0 and 100+1, those of an array 100_0 and 100_1.
+    # The numbers of a heterogeneous job are like 100+0 and 100+1, those of an array like 100_0 and 100_1.
     known = sorted((cells for cells in found if len(cells) == 6), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
     jobs = {number: Queued(*about) for number, *about in known}
     return {number: job for number, job in jobs.items() if "--states=all" in options or job.state not in OVER}
 
 
 def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S) -> dict[str, str]:
-    """End jobs, and wait until they are gone; returns the states of those still there. ``options`` name clusters."""
+    """End jobs, and wait until they are gone; returns the states of those that remain, by number. ``options`` name
+    clusters."""
     if not numbers:
         return {}
     answer("scancel", *options, *numbers)

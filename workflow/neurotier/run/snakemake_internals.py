@@ -1,8 +1,8 @@
-"""Everything that this workflow uses of Snakemake beyond its documentation; no other file does.
+"""All uses of Snakemake beyond its documentation; no other module has any.
 
-Documented for a Snakefile are ``workflow.cores`` and ``workflow.basedir``. The rest may change in any version: each
-function here says what it reads, why nothing documented would do, and in which version Snakemake introduced it. All of
-it has been tried with 9.19, the oldest version that the Snakefile accepts, and with 9.27.
+Only ``workflow.cores`` and ``workflow.basedir`` are documented for a Snakefile. The rest may change in any version:
+each function here says what it uses, why nothing documented would do, and in which version of Snakemake that was
+introduced. All functions have been tried with 9.19, the oldest version that the Snakefile accepts, and with 9.27.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Command(NamedTuple):
     Attributes
     ----------
     starts
-        Whether jobs are run: not in a dry run, nor with an option that only looks, lists or touches files.
+        Whether jobs are run: not in a dry run, nor with an option that only inspects, lists or touches files.
     is_dry_run
-        Whether it only says what would be run.
+        Whether Snakemake only says what would be run.
     targets
         Requested rules and files, as returned by :func:`translated`.
     until
-        Rules after which it stops (``--until``).
+        Rules after which Snakemake stops (``--until``).
     forced, reindexes
-        Whether everyone is analysed, done or not; whether the dataset is indexed again.
+        Whether all participants are analysed, even those that are done; whether the dataset is indexed again.
     keep_going
         Whether jobs that do not depend on a failed one are still run.
     cancel
@@ -59,8 +59,8 @@ class Command(NamedTuple):
 
 
 def own_names(workflow: Any) -> dict[str, str]:
-    """The rules of this workflow that were just read: the names that they have, which differ in a workflow that
-    includes this one as a module, to their own (``WorkflowModifier.rule_proxies``, 7.0).
+    """Map the present names of the rules that were just read to the names that this workflow gives them; the two differ
+    if another workflow includes this one as a module (``WorkflowModifier.rule_proxies``, 7.0).
     """
     modifier = workflow.modifier
     return {
@@ -69,14 +69,15 @@ def own_names(workflow: Any) -> dict[str, str]:
 
 
 def translated(names: Mapping[str, str], given: Iterable[object]) -> frozenset[str]:
-    """Requested rules and files, rules by their own ``names``; other modules' rules, and files, become paths."""
+    """Requested rules and files: rules of this workflow by their own ``names``; rules of other modules, and files, as
+    paths."""
     return frozenset(names.get(name) or str(Path(name).absolute()) for name in map(str, given))
 
 
 @contextmanager
 def errors_in_a_line() -> Iterator[None]:
-    """Let an error, or Ctrl-C, end this process with one line: Snakemake shows a trace of what Snakefiles and hooks
-    raise."""
+    """End this process with one line at an error or Ctrl-C: for exceptions in Snakefiles and hooks, Snakemake would
+    show a trace."""
     try:
         yield
     except (NeurotierError, OSError) as error:
@@ -89,14 +90,15 @@ def errors_in_a_line() -> Iterator[None]:
 
 
 def name_pages(pages: Sequence[Path]) -> None:
-    """Tell logger plugins the requested pages: by a record without a message, which Snakemake itself ignores.
+    """Tell logger plugins which pages were requested, by a record without a message, which Snakemake itself ignores.
 
-    The plugin ``neurotier`` names them if there is nothing to be done. Two modules of one workflow each name theirs.
+    The plugin ``neurotier`` names them if there is nothing to be done. If a workflow includes this one twice, each
+    module names its own pages.
     """
     logger.info(None, extra={"pages": pages})
 
 
-# Settings. Snakemake 8 put the command line into settings objects, of which a Snakefile only sees --config.
+# Settings. Since version 8, Snakemake keeps the command line in settings objects; a Snakefile only sees --config.
 
 
 def is_main_process(workflow: Any) -> bool:
@@ -110,7 +112,7 @@ def main_snakefile(workflow: Any) -> Path:
 
 
 def other_folder(workflow: Any) -> Path | None:
-    """What the command line or a profile says with ``--directory`` (``overwrite_workdir``, 4.0)."""
+    """The folder given with ``--directory`` on the command line or in a profile (``overwrite_workdir``, 4.0)."""
     given = workflow.overwrite_workdir
     return given and Path(given)
 
@@ -121,23 +123,24 @@ def command_line_config(workflow: Any) -> Record:
 
 
 def has_config_of_its_own(workflow: Any, config: Facts) -> bool:
-    """Whether this workflow is a module with another configuration than the command's (``modifier_stack``, 6.0).
+    """Whether this workflow is a module with a configuration of its own (``modifier_stack``, 6.0).
 
-    ``--config`` and profiles only apply to the command's.
+    ``--config`` and profiles apply only to the configuration of the main Snakefile.
     """
     return config is not workflow.modifier_stack[0].globals["config"]
 
 
 def uses_containers(workflow: Any) -> bool:
-    """Whether Snakemake is asked to use containers, ``--sdm apptainer`` (8.0): our jobs start them, not Snakemake."""
+    """Whether Snakemake is asked to use containers, ``--sdm apptainer`` (8.0). Our jobs start the containers, not
+    Snakemake."""
     return any(method.name == "APPTAINER" for method in workflow.deployment_settings.deployment_method)
 
 
 def slots(workflow: Any, threads: int) -> Record:
-    """How many jobs of ``threads`` threads this Snakemake may run at once (8.0), as a run notes it in its facts.
+    """How many jobs of ``threads`` threads this Snakemake may run at once (8.0), as noted in the facts of a run.
 
-    ``cores`` are those given to it; ``parallelism`` is how many participants fit into these, and is ``None`` on a
-    cluster, where ``workflow.cores`` would raise; ``limits`` are the resources that jobs share, MB.
+    ``cores`` are those given to Snakemake; ``parallelism`` is how many participants fit into these, and ``None`` on a
+    cluster, where ``workflow.cores`` would raise; ``limits`` are the resources that jobs share, such as MB of memory.
     """
     given, limits = workflow.resource_settings.cores, workflow.global_resources
     return {
@@ -148,20 +151,21 @@ def slots(workflow: Any, threads: int) -> Record:
 
 
 def cores(workflow: Any) -> int | None:
-    """Cores given to this Snakemake (8.0); ``None`` if there are none, as on a cluster or when it only looks."""
+    """Cores given to this Snakemake (8.0); ``None`` if none were given, as on a cluster or if it runs no jobs."""
     given = workflow.resource_settings.cores
     return given if isinstance(given, int) else None
 
 
 def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
-    """Let the target ``check`` run on one core if no cores are given; with ``--cores 0`` Snakemake would wait for ever.
+    """Let the target ``check`` run on one core if no cores are given; refuse ``--cores 0``, with which Snakemake would
+    wait for ever.
 
     Without cores Snakemake refuses to run any job once it has read the Snakefile (``DAGApi.execute_workflow``, 8.0).
 
     Raises
     ------
     SettingsError
-        If there is to be no core.
+        If the number of cores is less than 1.
     """
     given = cores(workflow)
     if given is not None and given < 1:
@@ -171,12 +175,12 @@ def check_without_cores(workflow: Any, arguments: Sequence[str]) -> None:
 
 
 def require_folder(arguments: Sequence[str]) -> None:
-    """Refuse a working folder that is closed to this user: Snakemake would show a trace (``Persistence``, 8.0).
+    """Refuse a working folder that this user may not write to: Snakemake would show a trace (``Persistence``, 8.0).
 
     Raises
     ------
     SettingsError
-        If Snakemake is to do more than look at the Snakefile there.
+        If the folder cannot be written, and Snakemake is to do more than read the Snakefile.
     """
     folder, options = os.path.abspath(".snakemake" if os.path.isdir(".snakemake") else "."), options_of(arguments)
     if not (options.list_rules or options.lint or options.print_compilation or os.access(folder, os.W_OK | os.X_OK)):
@@ -188,10 +192,11 @@ def require_folder(arguments: Sequence[str]) -> None:
 
 
 def command_of(workflow: Any, own: Callable[..., frozenset[str]]) -> Command:
-    """What this Snakemake was started for (8.0), rules by ``own`` names; not yet known while it reads a Snakefile.
+    """What this Snakemake was started for (8.0), with rules by their ``own`` names; not known yet while it reads a
+    Snakefile.
 
-    It has an executor only if it is to run jobs, or to pretend; ``--summary``, ``--report``, ``--delete-all-output``
-    and the like have none, though ``workflow.dryrun`` is false for them, too.
+    Snakemake has an executor only if it is to run jobs, or to pretend to. With ``--summary``, ``--report``,
+    ``--delete-all-output`` and the like it has none, though ``workflow.dryrun`` is false for them, too.
     """
     executor, asked = workflow.executor_plugin, workflow.dag_settings
     return Command(
@@ -210,19 +215,21 @@ readings: dict[tuple[int, Path], tuple[Any, ...]] = {}
 
 
 def first_reading(workflow: Any, results: Path, *made: Any) -> tuple[Any, ...]:
-    """What the first reading of the Snakefile for these results made; ``made``, if this is the first.
+    """The objects made when the Snakefile was first read for these results, which are ``made`` if this is the first
+    time.
 
-    For each rule of a module that a user changes (``use rule ... with``) Snakemake reads everything again, with
+    For each rule of a module that a user changes (``use rule ... with``), Snakemake reads the whole module again, with
     ``checkpoints`` that know only that rule (``ModuleInfo.use_rules``, 9.0).
     """
     return readings.setdefault((id(workflow), results), made)
 
 
 def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
-    """Have an input function called before any rule's inputs are looked at (``Namedlist._names``, 5.0).
+    """Make Snakemake call an input function before it looks at any rule's inputs (``Namedlist._names``, 5.0).
 
-    The work of a start must be done before Snakemake looks at any file, whichever rule or file is requested. Only rules
-    of this workflow get the function, not those of a workflow that includes it (``Workflow.modifier``, 6.0).
+    The work of a start must be done before Snakemake looks at any file, whichever rule or file is requested. The
+    function is added to the rules of this workflow only, not to those of a workflow that includes it
+    (``Workflow.modifier``, 6.0).
     """
     for rule in workflow.modifier.rules:
         rule.input.insert(0, function)
@@ -233,7 +240,8 @@ def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
 def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
     """Limit resources that jobs share, except those that the user gave with ``--resources`` (7.0).
 
-    A Snakefile can say how much of a resource a job takes, but only a profile or the command line how much there is.
+    A Snakefile can say how much of a resource a job takes, but how much there is can be said only by a profile or the
+    command line.
     """
     for name, limit in limits.items():
         if name not in workflow.global_resources:
@@ -241,13 +249,13 @@ def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
 
 
 def make_anew(workflow: Any, file: Path) -> None:
-    """Have the rule of a file run, though the file is there (``DAG.forcefiles``, 5.0)."""
+    """Make Snakemake run the rule of a file even if the file exists (``DAG.forcefiles``, 5.0)."""
     workflow.dag.forcefiles.add(str(file))
 
 
 def outputs_of(workflow: Any, file: Path) -> list[Path]:
-    """All files made by the rule that makes a file, or a folder above it (``Rule.is_producer``, 5.0); empty if no rule
-    makes it: it is the user's own.
+    """All files made by the rule that makes a file, or a folder that contains it (``Rule.is_producer``, 5.0); empty if
+    no rule makes it, that is, if it is the user's.
     """
     for path in map(str, (file, *file.parents)):
         for rule in workflow.rules:
@@ -257,19 +265,20 @@ def outputs_of(workflow: Any, file: Path) -> list[Path]:
 
 
 def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
-    """Have Snakemake's own process run all rules but these, which become cluster jobs (the ``localrules`` list).
+    """Make all rules local except the named ones, which become cluster jobs (the ``localrules`` list).
 
-    Documented are that list, and ``localrule: True`` in each rule; both mean naming the many instead of the few, and
-    the list takes names as they are in a workflow that includes this one as a module.
+    The documented ways are that list and ``localrule: True`` in each rule. With both, the many local rules would have
+    to be named instead of the few others, and the list needs the names that rules have in a workflow that includes this
+    one as a module.
     """
     elsewhere = set(map(workflow.modifier.avail_rulename, names))
     workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in elsewhere))
 
 
 def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
-    """Have functions called by ``onstart``, ``onsuccess`` and ``onerror``, before what these already do (``_onstart``).
+    """Make ``onstart``, ``onsuccess`` and ``onerror`` call functions before what they already do (``_onstart``).
 
-    To be called once all rules are read: until then Snakemake ignores hooks of a module (6.0).
+    To be called once all rules have been read: until then Snakemake ignores hooks of a module (6.0).
     """
 
     def call_both(function: Callable[[], None], known: Callable[[Any], None], log: Any) -> None:
@@ -281,27 +290,29 @@ def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
         getattr(workflow, name)(partial(call_both, function, getattr(workflow, f"_{name}")))
 
 
-# The graph of jobs, which hooks are not given.
+# The graph of jobs, which Snakemake does not pass to hooks.
 
 
 def rules_to_run_here(workflow: Any) -> set[str]:
-    """Names of the rules that have something to do, as far as is known, on this machine (``DAG``, 3.0)."""
+    """Names of the rules that have jobs to run on this machine, as far as is known (``DAG``, 3.0)."""
     return {job.rule.name for job in workflow.dag.needrun_jobs() if workflow.is_local(job.rule)}
 
 
 def close_logs(workflow: Any) -> None:
-    """Let only this user read Snakemake's log, which holds the command line; a Snakefile learns of it too late
-    (9.0)."""
+    """Let only this user read Snakemake's log, which contains the command line; the documented hooks are told its path
+    too late (9.0)."""
     for file in workflow.logger_manager.get_logfile():
         if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not the file of a logger plugin, which may be a device
-            with suppress(OSError):  # a file system without modes, or a lost one
+            with suppress(OSError):  # a file system without permissions, or a lost one
                 os.chmod(file, 0o600)
 
 
 def show_no_traces_of_lost_disks(workflow: Any) -> None:
-    """If the disks below Snakemake's own files are lost, let no trace hide the line that says what was wrong.
+    """If the disks that hold Snakemake's own files are lost, prevent traces that would hide the line that says what is
+    wrong.
 
-    Its temporary folder is then left behind (``Workflow.tear_down``, 9.0), and lines that its log cannot take are lost.
+    Snakemake's temporary folder is then left behind (``Workflow.tear_down``, 9.0), and lines that its log cannot take
+    are lost.
     """
     workflow._snakemake_tmp_dir._ignore_cleanup_errors = True
     logging.raiseExceptions = False
@@ -326,10 +337,11 @@ def name_lost_disks(workflow: Any) -> None:
 
 
 def log_apart(workflow: Any, folder: Path) -> None:
-    """Have the plugin slurm (2.8) keep its logs in a folder of this run's own: below ``folder``, or ``slurm-logdir``.
+    """Make the plugin slurm (2.8) keep its logs in a folder of this run's own, below ``folder`` or ``slurm-logdir``.
 
-    At its end it removes all empty folders below its log folder. By default all runs in a working folder share that
-    one, and another run's jobs that still wait for nodes then die, since Slurm cannot open their logs.
+    At its end, the plugin removes all empty folders below its log folder. By default all runs in a working folder share
+    one log folder: jobs of another run that still wait for nodes would then fail, since Slurm could not open their
+    logs.
     """
     executor = workflow.scheduler._executor
     if (name := getattr(executor, "run_uuid", None)) is not None:
@@ -341,7 +353,8 @@ def log_apart(workflow: Any, folder: Path) -> None:
 
 def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
     """Report each submitted job that has a log below ``logs`` (``SubmittedJobInfo``, 8.0): its number, the rule that
-    the log is named after, its share, and the log. Others belong to modules, or to a workflow that includes this one.
+    its log is named after, its share, and the log. Other jobs belong to other modules, or to a workflow that includes
+    this one.
     """
     executor = workflow.scheduler._executor
     report = executor.report_job_submission
@@ -357,21 +370,21 @@ def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
 
 
 def end_timers() -> None:
-    """End the timers of the limit on submissions, for which Python would wait at exit (8.0).
+    """End the timers of Snakemake's limit on submissions, for which Python would wait at exit (8.0).
 
-    After each choice of jobs, one of them makes the scheduler look again (``JobScheduler._schedule_reevalutation``), by
-    default a second later; a run that is over needs no more choices.
+    Each time the scheduler has chosen jobs, it starts a timer for its next look
+    (``JobScheduler._schedule_reevalutation``), by default a second later; a run that is over needs none.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()
 
 
-# The command line. While a Snakefile is read, the settings tell neither the executor nor the profiles.
+# The command line: while a Snakefile is read, Snakemake's settings contain neither the executor nor the profiles.
 
 
 def options_of(arguments: Sequence[str]) -> Namespace:
-    """A command line as read by Snakemake's own parser, which takes a moment to build (``get_argument_parser``,
+    """A command line as read by Snakemake's own parser, which takes some time to build (``get_argument_parser``,
     5.0)."""
     from snakemake.cli import get_argument_parser
 
@@ -380,10 +393,10 @@ def options_of(arguments: Sequence[str]) -> Namespace:
 
 
 def settings_of_slurm(arguments: Sequence[str]) -> Any:
-    """The settings that a command line and its profiles have for the plugin ``slurm``, whichever they choose (8.0).
+    """The settings for the plugin ``slurm`` in a command line and its profiles, whichever executor these choose (8.0).
 
-    Snakemake gives an executor only the settings under its own name (``parse_args``, which would also print once more
-    which profiles it uses).
+    Snakemake gives an executor only the settings under the executor's own name. The output of ``parse_args`` is
+    suppressed: it would print again which profiles are used.
     """
     from snakemake.cli import parse_args
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
@@ -399,7 +412,7 @@ def settings_of_slurm(arguments: Sequence[str]) -> Any:
 
 
 def options_of_profile(name: str) -> Facts:
-    """The options in a profile, found as Snakemake finds it (``get_profile_dir``, 8.0) and read likewise, by YTE."""
+    """The options in a profile, which is found (``get_profile_dir``, 8.0) and read, by YTE, as Snakemake does it."""
     import yte
     from snakemake.cli import get_profile_dir
 
@@ -417,7 +430,8 @@ def config_of_profile(name: str) -> Facts:
 
 
 def default_resources(given: Any) -> dict[str, str]:
-    """Resources as given by ``--default-resources`` or a profile, as texts; values from the parser keep theirs (8.0).
+    """Resources as given by ``--default-resources`` or a profile, as text; of parsed values, the text that was parsed
+    (8.0).
 
     >>> default_resources(["slurm_partition=long", "mem_mb=10"]), default_resources({"runtime": 30})
     ({'slurm_partition': 'long', 'mem_mb': '10'}, {'runtime': '30'})
@@ -430,15 +444,15 @@ def default_resources(given: Any) -> dict[str, str]:
     return {name: str(getattr(value, "raw", value)) for name, value in pairs}
 
 
-# Signals: neurotier.run.stops handles those to end.
+# Signals; those that end a run are handled in neurotier.run.stops.
 
 
 def spare_jobs_interrupts() -> None:
-    """Have jobs on this machine ignore SIGINT, which a terminal sends to them, too: Python would show a trace of
-    whatever it is importing, and a rule's script has no handler until it has imported ours.
+    """Make jobs on this machine ignore SIGINT, which a terminal sends to them, too.
 
-    This process must end them with another signal. A prefix replaces what bash runs first by default (5.0), so it is
-    repeated here.
+    Python would show a trace of the import that it is in, since a rule's script has no handler until it has imported
+    ours. This process must therefore end its jobs with another signal. The prefix replaces Snakemake's default prefix
+    of bash commands (5.0), so that is repeated here.
     """
     from snakemake.shell import shell
 

@@ -1,8 +1,8 @@
-"""Stops: SIGINT, SIGTERM and SIGHUP end a run and everything that works for it, at once, and each process cleanly.
+"""Stops: SIGINT, SIGTERM and SIGHUP end a run and all its processes at once, and each process cleans up.
 
-A terminal sends Ctrl-C to Snakemake and to all of its jobs, which ignore it. A scheduler, ``kill`` and the script of a
-campaign signal one process only: Snakemake, which would wait for its jobs. :func:`end_at_signals` has it end them, and
-then itself.
+A terminal sends Ctrl-C to Snakemake and to all of its jobs, which ignore it. A scheduler, ``kill`` and a campaign's
+script signal one process only: Snakemake, which by itself would wait for its jobs. :func:`end_at_signals` makes it end
+them, and then itself.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from neurotier.core.processes import SIGNALS, end, lives, postpone
 from neurotier.meter.measure import Interrupted
 
 PATIENCE_S = 25.0
-"""How long jobs that were told to end may clean up; Slurm kills 30 s after it has asked."""
+"""How long jobs may clean up after SIGTERM, s; Slurm kills 30 s after it has sent SIGTERM."""
 
 LOOK_S = 1.0
-"""How often a script checks that the Snakemake that wants it is still alive."""
+"""How often a script checks that the Snakemake that started it is still alive, s."""
 
 SHELLS = ("bash", "sh")
 
 
 class MainStop:
-    """What Snakemake's own process knows of a stop.
+    """The state of a stop in Snakemake's own process.
 
     Attributes
     ----------
     came
-        The first signal that came; ``None`` if none did.
+        The first signal received; ``None`` if there was none.
     before
         The previous signal handlers.
     timer
-        Kills what has not ended after :data:`PATIENCE_S`: a thread, since this one may wait for a lost server.
+        Kills the jobs that have not ended after :data:`PATIENCE_S`, in a thread of its own, since this one may hang on
+        a lost file server.
     """
 
     came: int | None = None
@@ -48,7 +49,8 @@ class MainStop:
     timer: threading.Timer | None = None
 
     def handle(self, number: int, _frame: object) -> None:
-        """End all jobs; at the first signal, make Snakemake give up what it is doing, and kill jobs after a while."""
+        """End all jobs; at the first signal, also make Snakemake abandon what it is doing, and kill remaining jobs
+        later."""
         end_jobs()
         if self.came is None:
             self.came = number
@@ -62,26 +64,27 @@ main_stop = MainStop()
 
 
 def heed(handler: Callable[[int, Any], None]) -> dict[int, Any]:
-    """Handle the signals to end; returns the previous handlers by signal. Signals that were ignored when this process
-    was started (``nohup``) stay ignored."""
+    """Install a handler for the signals that end a process; returns the previous handlers by signal. Signals that were
+    ignored when this process was started (``nohup``) stay ignored."""
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heeded}
 
 
 def end_at_signals() -> None:
-    """Have signals end this Snakemake and its jobs, with a handler in place of Snakemake's own.
+    """Make signals end this Snakemake and its jobs, by a handler that replaces Snakemake's own.
 
-    To be called in ``onstart``: by then the scheduler has set its handlers (``JobScheduler.__init__``), and there is no
-    documented way to change them. At SIGTERM Snakemake would wait for its running jobs, one of which may be a whole
-    campaign; at SIGINT, too, since it relies on the terminal to tell them. A handler that raises ``KeyboardInterrupt``
-    makes ``JobScheduler.schedule`` give up what it is doing (seen in 9.19 to 9.27).
+    To be called in ``onstart``: by then the scheduler has installed its handlers (``JobScheduler.__init__``), and there
+    is no documented way to change them. At SIGTERM, Snakemake would wait for its running jobs, one of which may be a
+    whole campaign; at SIGINT, too, since it relies on the terminal to signal them. A handler that raises
+    ``KeyboardInterrupt`` makes ``JobScheduler.schedule`` abandon what it is doing (seen in 9.19 to 9.27).
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever ignores it, as what has started this may, sees no exit code
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if a parent's SIG_IGN were inherited, exit codes would be lost
     main_stop.before = heed(main_stop.handle)
 
 
 def jobs_have_ended() -> str:
-    """From now on let signals end this process as usual; the name of the one that ended the run, or empty."""
+    """Let signals end this process as usual from now on; returns the name of the signal that ended the run, or an empty
+    string."""
     if main_stop.timer is not None:
         main_stop.timer.cancel()
     for number in main_stop.before:
@@ -90,7 +93,7 @@ def jobs_have_ended() -> str:
 
 
 def end_jobs() -> None:
-    """Tell each job to end: the command, not the shell around it, which would leave its command running."""
+    """Send SIGTERM to each job: to its command, not to the shell around it, which would end without the command."""
     with suppress(psutil.Error):
         for job in psutil.Process().children():
             with suppress(psutil.Error):
@@ -108,7 +111,8 @@ def kill_jobs() -> None:
 
 @contextmanager
 def unwinding() -> Iterator[None]:
-    """Let the first signal unwind this process, so that its files and children are cleaned up; later ones are ignored.
+    """Turn the first signal into an exception, so that files and children are cleaned up on the way out; ignore later
+    ones.
 
     Raises
     ------
@@ -128,7 +132,7 @@ def unwinding() -> Iterator[None]:
     except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C
         came.append(signal.SIGINT)
         raise Interrupted(signal.SIGINT) from None
-    except RuntimeError:  # Python 3.11 raises this in place of what is raised while a class is made, as in imports
+    except RuntimeError:  # Python 3.11 raises this in place of an exception while a class is created, as during imports
         if came:
             raise Interrupted(came[0]) from None
         raise
@@ -140,7 +144,8 @@ def unwinding() -> Iterator[None]:
 
 
 def runner(facts: Facts) -> psutil.Process | None:
-    """The Snakemake process of a run, if it is on this host; ``None`` if it is not, or cannot be seen from here."""
+    """The Snakemake process of a run; ``None`` if it has ended, is on another host, or cannot be seen by this
+    process."""
     with suppress(psutil.Error):
         if facts.get("host") == socket.gethostname():
             process = psutil.Process(facts["pid"])
@@ -151,9 +156,9 @@ def runner(facts: Facts) -> psutil.Process | None:
 
 @contextmanager
 def ending_with(process: psutil.Process | None) -> Iterator[None]:
-    """End this process, as SIGTERM would, once another one is gone: nobody would want its results.
+    """End this process by SIGTERM once another one is gone, since its results would not be used any more.
 
-    This uses a timer, not a thread: some callers fork.
+    This uses a timer, not a thread, because some callers fork.
     """
 
     def look(_number: int, _frame: object) -> None:
