@@ -1,13 +1,12 @@
-"""How long at least one thread of a tree was active, between two bounds that do not depend on luck.
+"""How long at least one thread of a tree was active: a lower and an upper bound that do not depend on chance.
 
-The kernel books each thread's time on a core and waiting; the meter reads these books at every look and, where there
-are exit records, at every thread's end. Between two looks the tree was active at least as long as its busiest thread,
-and as its time on cores spread over all cores; at most as long as all its threads together. The states of threads at
-the looks say where between the bounds the truth may lie. What neither shows remains open: the account calls it
-unexplained.
+The kernel books each thread's time on a core and its waits; the meter reads these books at every look and, if there are
+exit records, at every thread's end. Between two looks, the tree was active at least as long as its busiest thread, and
+at least for its time on cores divided by the number of cores; it was active at most as long as all its threads
+together. The states of the threads at the looks narrow this range. The account calls the rest unexplained.
 
-A thread's books lag while it runs (by a tick of the timer) or waits (until the wait is over); a thread found awake at
-two looks without an entry in between was awake all the time.
+A thread's books lag behind while it runs (by a tick of the timer) or waits (until the wait is over); a thread that was
+awake at two looks and has no new entry in between was awake all the time.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ import os
 from collections.abc import Iterable
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-"""Steps in which ``/proc`` gives waits for storage, s."""
+"""Resolution of the waits for storage in ``/proc``, s."""
 
 TOLERANCE_S = 2 * TICK_S
-"""How much an entry may exceed the time available for it."""
+"""How much an entry may exceed the time available for it, s."""
 
 
 class Books:
-    """What is booked for one thread so far.
+    """What the kernel has booked for one thread so far.
 
     Attributes
     ----------
     active_s
-        On a core and waiting for one, for storage, or for memory, s.
+        Time on a core, or waiting for a core, for storage or for memory, s.
     runtime_s
-        On a core, s.
+        Time on a core, s.
     awake
-        Whether it was running, ready to run, or waiting for storage when looked at.
+        Whether the thread was running, ready to run, or waiting for storage at the look.
     claimed_s
-        Time in which it was seen awake that was not yet booked, s.
+        Time in which the thread is known to have been awake and which is not booked yet, s.
     """
 
     __slots__ = ("active_s", "awake", "claimed_s", "runtime_s")
@@ -49,19 +48,19 @@ NOTHING = Books(0.0, 0.0, awake=False)
 
 
 class Activity:
-    """The bounds, interval by interval.
+    """Computes the bounds, interval by interval.
 
     Parameters
     ----------
     waits_booked
-        Whether the kernel books waits for storage; if not, a thread that did anything may have waited, too.
+        Whether the kernel books waits for storage; if not, a thread that was active may have waited, too.
 
     Attributes
     ----------
     least_s, most_s
-        Time for which some thread was active: at least and at most, s.
+        Lower and upper bound of the time in which at least one thread was active, s.
     seen_s
-        The same judging by the states at the looks alone, s.
+        An estimate of the same time from the states at the looks alone, s.
     misbooked
         Whether the kernel has booked a longer wait than there was time for (see
         :class:`neurotier.meter.records.Branch`): waits for storage are then unknown.
@@ -88,14 +87,14 @@ class Activity:
         alive
             The threads that exist at its end.
         ended
-            Those that ended within it, with complete books.
+            The threads that ended within it, with complete books.
         awake
             Whether any thread was awake at its end.
         """
         least_s = most_s = runtime_s = 0.0
         for thread, books in (*ended, *alive.items()):
             before = self.threads.get(thread, NOTHING)
-            if books.runtime_s < before.runtime_s:  # another thread with the same number
+            if books.runtime_s < before.runtime_s:  # another thread with the same ID
                 before = NOTHING
             new_s = max(0.0, books.active_s - before.active_s)
             if before.awake and books.awake and new_s == 0:
@@ -117,7 +116,7 @@ class Activity:
         self.least_s += least_s
         self.most_s += most_s
         self.seen_s += awake_share * passed_s
-        if awake_share == 0.5:  # it woke or fell asleep in between, at any moment with equal likelihood
+        if awake_share == 0.5:  # it woke or fell asleep in between, at any moment with equal probability
             self.turned_squared += (most_s - least_s) ** 2 / 12
         elif most_s > least_s:
             self.open_squared += (most_s - least_s) ** 2
@@ -125,15 +124,16 @@ class Activity:
             self.open_intervals += 1
 
     def possible_s(self, passed_s: float, certain_s: float, before: Books, books: Books) -> float:
-        """The longest that one thread can have been active in an interval, s; waits are booked in whole ticks."""
+        """The longest time that one thread can have been active in an interval, s; waits are booked in whole ticks."""
         if books.awake or (certain_s > 0 and not self.waits_booked):
             return passed_s
         return min(passed_s, certain_s + (TICK_S if before.awake else 0.0))
 
     def bounds_s(self) -> tuple[float, float]:
-        """Least and most time that the tree was active, s, as close together as the looks allow.
+        """Lower and upper bound of the time in which the tree was active, s, as narrow as the looks allow.
 
-        Where the bounds leave room, looks count as a sample, and the bounds are one standard error on both sides.
+        Between the certain bounds, the looks are treated as a sample, and the result is narrowed to one standard error
+        on each side of its estimate.
         """
         share = (self.open_awake + 0.5) / (self.open_intervals + 1)
         error_s = (self.turned_squared + share * (1 - share) * self.open_squared) ** 0.5

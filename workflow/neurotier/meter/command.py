@@ -1,8 +1,8 @@
-"""``neurotier meter``: measure any command; a summary on one screen for people, JSON Lines for programs.
+"""``neurotier meter``: measure any command; prints a summary for people, and writes JSON Lines for programs.
 
-The command gets the meter's standard streams, environment, working folder and open files untouched. Signals to the
-meter are passed on, and the meter ends as the command did, by exit code or by signal. Processes that the command
-leaves running get the grace time and are then ended.
+The command gets the meter's standard streams, environment, working folder and open files unchanged. Signals to the
+meter are passed on, and the meter ends like the command, with the same exit code or by the same signal. Processes that
+the command leaves running may run for the grace time and are then ended.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 class Options:
-    """What the command line says; attributes as in the help. ``argparse`` would take a third of the meter's time.
+    """The command line's options, with the names used in the help. ``argparse`` would add a third to the meter's time.
 
     Raises
     ------
@@ -139,11 +139,11 @@ def run(options: Options) -> int:
         print_summary(report, usage)
     if exit_code < 0:
         die_by(-exit_code)
-    return shell_code(exit_code)  # process 1 of a namespace ignores signals from itself
+    return shell_code(exit_code)  # even after a signal: process 1 of a namespace ignores signals from itself
 
 
 def open_record(path: str) -> int:
-    """Open the record before the command starts: hours of computing must not end in 'no such folder'."""
+    """Open the record before the command starts, so that a wrong path is reported before hours of computing."""
     try:
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -153,20 +153,20 @@ def open_record(path: str) -> int:
 def append(record: int, path: str, report: dict[str, Any]) -> None:
     """Append one line in a single write, so that meters that share a file do not mix their lines.
 
-    A file system without room for all of it may take a part: the second write then gets the error.
+    A file system without room for the whole line may take a part of it; the second write then raises the error.
     """
-    import json  # here, since at the top it would delay the command
+    import json  # imported here, since at the top it would delay the command
 
     left = (json.dumps(report) + "\n").encode()
     try:
         while left:
             left = left[os.write(record, left) :]
-    except OSError as error:  # the command's exit code matters more than the meter's
+    except OSError as error:  # the command's exit code matters more than this error
         print(f"neurotier: --record {path}: cannot be written: {error.strerror}", file=sys.stderr)
 
 
 def watch(word: str) -> TierWatch:
-    """A watch of a tier given as ``NAME=FOLDER``, or by its name in the configuration."""
+    """Start a watch of a tier, given as ``NAME=FOLDER`` or by its name in the configuration."""
     from neurotier.meter.traffic import TierWatch
 
     name, given, folder = word.partition("=")
@@ -195,7 +195,7 @@ def configured(name: str) -> str:
 
 
 def residency(paths: list[str], gone_is_empty: bool = False) -> tuple[int, float | None]:
-    """Size of the inputs in bytes, and the share of it in the page cache."""
+    """Size of the inputs in bytes, and the share of them that is in the page cache."""
     if not paths:
         return 0, None
     from neurotier.meter.residency import resident_share
@@ -217,7 +217,7 @@ def print_summary(report: dict[str, Any], usage: Usage) -> None:
     except OSError:
         width = 80
     text = summary(report, usage, min(width, 100))
-    with suppress(OSError):  # nobody reads it: the command's exit code matters more
+    with suppress(OSError):  # the terminal is gone: the command's exit code matters more
         os.write(2, f"{text}\n".encode(sys.stderr.encoding, "replace"))
 
 

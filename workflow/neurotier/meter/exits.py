@@ -1,9 +1,9 @@
 """Exit records: the kernel's account of every thread when it ends (taskstats over generic netlink).
 
-They are exact for a whole tree, including children that live for microseconds. A listener receives the records of all
-threads of the machine and keeps those of this process's descendants. It needs CAP_NET_ADMIN in the machine's own
-namespaces; waits for storage and memory also need ``kernel.task_delayacct=1``.
-Source: Linux ``Documentation/accounting/taskstats.rst`` and ``delay-accounting.rst``.
+They are exact for a whole tree, including children that live for microseconds only. A listener receives the records of
+all threads of the machine, and sums those of this process's descendants. It needs CAP_NET_ADMIN in the machine's
+initial namespaces; waits for storage and memory also need ``kernel.task_delayacct=1``. Source: Linux
+``Documentation/accounting/taskstats.rst`` and ``delay-accounting.rst``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from neurotier.meter.records import Branch, Branches
 from neurotier.meter.tree import read_proc
 
-# Generic netlink: requests with one attribute, their answers, and messages that the kernel sends. Written here because
-# the netlink library on the package index takes 0.12 s to import, three times what `neurotier meter` may cost, and
-# supports neither listening for exits nor the current layout of the records. `socket` is built on `_socket`, but
-# importing it takes 4 ms more, a sixth of the start of `neurotier meter`. Source: netlink(7) and Linux
+# Generic netlink: requests with one attribute, their answers, and messages that the kernel sends. Implemented here
+# because the netlink library on the package index takes 0.12 s to import, three times what `neurotier meter` may cost,
+# and supports neither listening for exits nor the current layout of the records. `socket` is built on `_socket`, but
+# importing it takes another 4 ms, a sixth of the start-up of `neurotier meter`. Source: netlink(7) and Linux
 # Documentation/userspace-api/netlink/intro.rst.
 NETLINK_GENERIC, GENL_ID_CTRL, CTRL_CMD_GETFAMILY = 16, 16, 3
 CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 1, 2
@@ -32,7 +32,7 @@ ATTRIBUTE = struct.Struct("=HH")
 
 
 def generic_socket() -> _socket.socket:
-    """A socket for generic netlink, bound."""
+    """A bound socket for generic netlink."""
     sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, NETLINK_GENERIC)
     sock.bind((0, 0))
     return sock
@@ -53,7 +53,7 @@ def send(sock: _socket.socket, family: int, command: int, kind: int, value: byte
 
 
 def request(sock: _socket.socket, family: int, command: int, kind: int, value: bytes) -> bytes:
-    """Send a request and wait for its acknowledgement; returns the answer that came before, empty if there was none."""
+    """Send a request and wait for its acknowledgement; returns the answer that precedes it, empty if there is none."""
     send(sock, family, command, kind, value)
     answer = b""
     while True:
@@ -68,7 +68,7 @@ def request(sock: _socket.socket, family: int, command: int, kind: int, value: b
 
 
 def attributes(data: bytes, offset: int = HEADER.size) -> Iterator[tuple[int, bytes]]:
-    """The attributes of a message from an offset on: kind and value."""
+    """The kind and value of each attribute of a message, from an offset on."""
     while offset + ATTRIBUTE.size <= len(data):
         length, kind = ATTRIBUTE.unpack_from(data, offset)
         if length < ATTRIBUTE.size:
@@ -88,11 +88,11 @@ LONGEST_SILENCE_S = 0.2
 DELAY_SWITCH = "/proc/sys/kernel/task_delayacct"
 
 records_arrive: bool | None = None
-"""Whether records arrive in the namespaces of this process; ``None`` until this has been tried."""
+"""Whether the kernel sends records to the namespaces of this process; ``None`` until this has been tried."""
 
 
 class ExitRecords:
-    """Listens to the exit records of the machine; make it with :meth:`listen`.
+    """Listens for the exit records of the machine; created by :meth:`listen`.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class ExitRecords:
 
     @classmethod
     def listen(cls) -> ExitRecords | None:
-        """A listener for all CPUs; ``None`` where the kernel does not allow one, or sends it nothing."""
+        """Create a listener for all CPUs; ``None`` if the kernel does not allow one, or sends it no records."""
         global records_arrive
         if records_arrive is False:
             return None
@@ -118,7 +118,7 @@ class ExitRecords:
             number = find_family(sock)
             cpus = read_proc("/sys/devices/system/cpu/possible").strip() + b"\0"
             request(sock, number, GET, ATTR_REGISTER_CPUMASK, cpus)
-            if records_arrive is None:  # asked once: a thread and its record take more than a short phase
+            if records_arrive is None:  # tried once: waiting for a record may take longer than a short phase
                 records_arrive = receives_records(sock)
             if not records_arrive:
                 raise TimeoutError
@@ -143,9 +143,9 @@ class ExitRecords:
             for record in aggregated(message, TYPE_AGGR_PID, TYPE_STATS):
                 try:
                     self.branches.add(record)
-                except OSError:  # its layout is unknown
+                except OSError:  # the record's layout is unknown
                     self.lost = True
-            for group in aggregated(message, TYPE_AGGR_TGID, TYPE_TGID):  # of several threads, the last has ended
+            for group in aggregated(message, TYPE_AGGR_TGID, TYPE_TGID):  # the last of several threads has ended
                 self.branches.close_group(int.from_bytes(group[:4], sys.byteorder))
 
     def descendants(self) -> Branch | None:
@@ -163,7 +163,8 @@ class ExitRecords:
 
 
 def record_of(pid: int = 0) -> Branch | None:
-    """The kernel's account of a process's main thread so far, by default this one's; ``None`` if it gives none."""
+    """The kernel's account of a process's main thread so far, by default that of this process; ``None`` if the kernel
+    gives none."""
     branches = Branches(root=0)
     try:
         sock = generic_socket()
@@ -180,14 +181,14 @@ def record_of(pid: int = 0) -> Branch | None:
 
 
 def aggregated(message: bytes, aggregate: int, kind: int) -> Iterator[bytes]:
-    """The values of one kind in a message's aggregates of one kind."""
+    """The values of the kind ``kind`` in a message's aggregates of the kind ``aggregate``."""
     for found, value in attributes(message):
         if found == aggregate:
             yield from (inner for of_kind, inner in attributes(value, 0) if of_kind == kind)
 
 
 def receives_records(sock: _socket.socket) -> bool:
-    """Whether records arrive at all: none do in a network namespace other than the machine's own."""
+    """Whether any records arrive: none do in a network namespace other than the machine's initial one."""
     _thread.start_new_thread(int, ())  # a thread that ends at once, for the kernel to report
     sock.settimeout(LONGEST_SILENCE_S)
     try:
@@ -197,7 +198,7 @@ def receives_records(sock: _socket.socket) -> bool:
 
 
 def delays_accounted() -> bool:
-    """Whether the kernel accounts waits for storage and memory, for processes that start now."""
+    """Whether the kernel accounts for waits for storage and memory, for processes that start now."""
     try:
         return read_proc(DELAY_SWITCH).strip() == b"1"
     except FileNotFoundError:  # before Linux 5.14 it was on unless switched off at boot
@@ -205,7 +206,7 @@ def delays_accounted() -> bool:
 
 
 def run_queue_accounted() -> bool:
-    """Whether the kernel accounts waits for a CPU (it may without the other delays)."""
+    """Whether the kernel accounts for waits for a CPU, which it may do without the other waits."""
     try:
         return int(read_proc(f"/proc/{os.getpid()}/schedstat").split()[2]) > 0
     except OSError:

@@ -1,9 +1,10 @@
-"""What a folder holds: files, folders and bytes, counted by walks, also while a phase runs.
+"""What a folder contains: files, folders and bytes, counted by walks, also while a phase runs.
 
-The kernel offers no cheap way to learn how many files a process tree makes: watching each folder (inotify) misses files
-that are gone before their folder is watched, and watching a file system (fanotify) makes every job read the events of
-all others. So a folder is walked as a whole before and after a phase, which is exact, and between the two in slices so
-short that the phase's end is noticed in time. What is made and removed between two walks is not seen.
+The kernel offers no cheap way to find out how many files a process tree makes: watching each folder (inotify) misses
+files that are gone before their folder is watched, and watching a file system (fanotify) makes every job read the
+events of all others. So the folder is walked as a whole before and after a phase, which gives exact counts, and in
+between in slices so short that the end of the phase is noticed in time. Files that are made and removed between two
+walks are not seen.
 """
 
 from __future__ import annotations
@@ -14,26 +15,28 @@ import time
 from collections.abc import Iterator
 
 COST_SHARE = 0.01
-"""Share of the time that may go to walks while the phase runs."""
+"""Share of the time that walks may take while the phase runs."""
 
 FIRST_WALK_S, AGE_SHARE = 0.25, 0.05
-"""When the first walk begins, s, and after which share of the phase's age the next one does."""
+"""When the first walk begins, s, and the pause before the next one, as a share of the phase's age."""
 
 SLICE_S, SLICE_ENTRIES = 0.002, 64
-"""How long a slice of a walk takes, s, and after how many entries that is checked."""
+"""How long a slice of a walk may take, s, and after how many entries the time is checked."""
 
 
 class Held:
-    """What was counted in a folder. Everything but a folder counts as a file: links and pipes take an inode, too.
+    """What was counted in a folder. Every entry that is not a folder counts as a file: links and pipes take an inode,
+    too.
 
     Attributes
     ----------
     files, folders
-        How many, without the folder itself.
+        Their numbers, without the folder itself.
     bytes
         Sum of the sizes of regular files.
     sizes
-        Files and their bytes by magnitude: key n for 2^(n-1) bytes or more and less than 2^n; key 0 for empty files.
+        Number of files and of their bytes by magnitude: key n for files of at least 2^(n-1) and less than 2^n bytes;
+        key 0 for empty files.
     """
 
     files = folders = bytes = 0
@@ -50,7 +53,7 @@ class Held:
         self.sizes[magnitude] = files + 1, total + size_bytes
 
     def add(self, other: Held, sign: int = 1) -> None:
-        """Add what was counted elsewhere or, with sign -1, subtract it, down to 0."""
+        """Add another count or, with sign -1, subtract it; nothing falls below 0."""
         for name in ("files", "folders", "bytes"):
             setattr(self, name, max(0, getattr(self, name) + sign * getattr(other, name)))
         for magnitude, (files, total) in other.sizes.items():
@@ -58,18 +61,18 @@ class Held:
             self.sizes[magnitude] = max(0, known_files + sign * files), max(0, known_bytes + sign * total)
 
     def histogram(self) -> list[list[int]]:
-        """``sizes`` as lists of magnitude, files and bytes, without empty ones."""
+        """``sizes`` as lists of magnitude, files and bytes, without magnitudes that have no files."""
         return [[magnitude, *counts] for magnitude, counts in sorted(self.sizes.items()) if counts[0]]
 
 
 def walk(folder: str | os.PathLike[str], held: Held) -> Iterator[None]:
-    """Count what is below a folder; yields to the caller after every few entries. Links are not followed."""
+    """Count the contents of a folder; yields to the caller after every few entries. Links are not followed."""
     folders = [os.fspath(folder)]  # no recursion, since a tool may nest folders deeper than Python's stack
     seen = 0
     while folders:
         try:
             entries = os.scandir(folders.pop())
-        except OSError:  # removed meanwhile, not ours to read, or a path too long for the kernel
+        except OSError:  # removed meanwhile, not readable, or a path too long for the kernel
             continue
         with entries:
             while True:
@@ -94,7 +97,7 @@ def walk(folder: str | os.PathLike[str], held: Held) -> Iterator[None]:
 
 
 def held_in(folder: str | os.PathLike[str]) -> Held:
-    """What is below a folder, by one walk."""
+    """The contents of a folder, counted by one walk."""
     held = Held()
     for _ in walk(folder, held):
         pass
@@ -102,20 +105,20 @@ def held_in(folder: str | os.PathLike[str]) -> Held:
 
 
 class FolderWatch:
-    """Counts what a folder holds before, during and after a phase.
+    """Counts the contents of a folder before, during and after a phase.
 
     Attributes
     ----------
     before
-        By a whole walk.
+        The count before the phase, by a complete walk.
     walks
-        How many walks were done in between.
+        How many walks were completed during the phase.
     peak_files, peak_bytes
-        Most that any walk has found.
+        The most that any walk has found.
     gone_files
-        How many fewer files walks found than the walks before them: at least so many were removed.
+        How many fewer files walks found than the walks before them, in total: at least so many were removed.
     due_s
-        When the next slice of a walk is due, by the monotonic clock, s.
+        When the next slice of a walk is due, s, by the monotonic clock.
     """
 
     walks = gone_files = 0
@@ -129,7 +132,7 @@ class FolderWatch:
         self.under_way: tuple[Held, Iterator[None]] | None = None
 
     def look(self) -> None:
-        """Walk on for a slice."""
+        """Continue the present walk, or begin one, for a slice."""
         begin_s = now_s = time.monotonic()
         if self.under_way is None:
             held = Held()
@@ -148,25 +151,25 @@ class FolderWatch:
         self.due_s = now_s + pause_s
 
     def take(self, held: Held) -> None:
-        """Note what a walk found."""
+        """Note the result of a complete walk."""
         self.peak_files, self.peak_bytes = max(self.peak_files, held.files), max(self.peak_bytes, held.bytes)
         self.gone_files += max(0, self.last.files - held.files)
         self.last = held
 
     def finish(self) -> Held:
-        """Walk the folder as a whole once more; returns what it holds now."""
+        """Walk the folder as a whole once more; returns its present contents."""
         held = held_in(self.folder)
         self.take(held)
         return held
 
 
 class Removal(Held):
-    """What a job removed of its own work after the tool had ended, counted right before.
+    """Files of its own work that a job removed after the tool had ended, counted immediately before their removal.
 
     Attributes
     ----------
     most_files, most_bytes
-        Of the folder that had most; a participant's images have one folder after the other.
+        Those of the folder with the most: a participant's images have one folder after the other.
     removal_s, removal_cpu_s
         How long counting and removing took, and its CPU time, s.
     """

@@ -30,12 +30,12 @@ def measure_function(
     watches
         Folders whose files are counted meanwhile.
     where
-        What to call it in an error, if it is killed.
+        Names the function in the error if it is killed.
 
     Raises
     ------
     Exception
-        What the function raises.
+        The exception that the function raises.
     KilledError
         If its process is killed.
     Interrupted
@@ -46,7 +46,7 @@ def measure_function(
     def child() -> int:
         try:
             outcome: tuple[Any, BaseException | None] = (function(), None)
-        except Exception as error:  # the caller raises it again
+        except Exception as error:  # the parent raises it again
             import traceback
 
             error.add_note("in the phase's process: " + "".join(traceback.format_exception(error)))
@@ -56,7 +56,7 @@ def measure_function(
         flush_output()
         return 0 if outcome[1] is None else 1
 
-    flush_output()  # otherwise both processes would write what is buffered now
+    flush_output()  # otherwise both processes would write what is in the buffers now
     with os.fdopen(outcome_file, "rb") as file:
         usage, exit_code = measure_child(child, watches=watches)
         file.seek(0)
@@ -70,7 +70,7 @@ def measure_function(
 
 
 def to_bytes(outcome: tuple[Any, BaseException | None]) -> bytes:
-    """Pickle an outcome; instead of an exception that cannot be pickled, its description."""
+    """Pickle an outcome; if that is impossible, pickle an error that describes the exception."""
     try:
         sent = pickle.dumps(outcome)
         pickle.loads(sent)

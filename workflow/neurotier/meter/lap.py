@@ -1,8 +1,8 @@
 """A lap: the cost of a running child and its descendants from its start until now.
 
-A lap divides a phase at a moment when no process ends: the container has started, but its command has not. The lap's
-figures are subtracted from those of the phase, so that the two parts add up to what was measured as a whole. All
-figures come from procfs; a descendant that has ended counts if its parent has waited for it.
+A lap divides a phase at a moment at which no process ends: when the container has started, but its command has not. The
+lap's figures are subtracted from those of the phase, so that the two parts add up to what was measured for the whole
+phase. All figures come from procfs; a descendant that has ended is included if its parent has waited for it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def lap_of(pid: int, start_s: float, began_s: float) -> Usage:
         try:
             take_process(usage, process)
             moved = moved and [a + b for a, b in zip(moved, read_io(f"/proc/{process}/io"), strict=True)]
-        except PermissionError:  # a setuid container engine
+        except PermissionError:  # of a setuid container engine
             moved = None
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
     usage.take_bytes(moved)
     if not run_queue_accounted():
@@ -58,7 +58,7 @@ def lap_of(pid: int, start_s: float, began_s: float) -> Usage:
 def take_process(usage: Usage, pid: int) -> None:
     """Add one process, its threads, and its children that have ended."""
     fields = stat_fields(f"/proc/{pid}/stat")
-    usage.user_s += int(fields[13]) / TICKS_PER_S  # of children that were waited for; proc(5), field 16
+    usage.user_s += int(fields[13]) / TICKS_PER_S  # time of children that were waited for; proc(5), field 16
     usage.system_s += int(fields[14]) / TICKS_PER_S
     usage.minor_faults += int(fields[8])
     usage.major_faults += int(fields[10])
@@ -66,13 +66,13 @@ def take_process(usage: Usage, pid: int) -> None:
         folder = f"/proc/{pid}/task/{thread}"
         fields = stat_fields(f"{folder}/stat")
         runtime_ns, run_queue_ns, _ = map(int, read_proc(f"{folder}/schedstat").split())
-        user, system = int(fields[11]), int(fields[12])  # ticks only divide the exact time of the scheduler
+        user, system = int(fields[11]), int(fields[12])  # ticks are used only to divide the scheduler's exact time
         share = user / (user + system) if user + system else 0.5
         usage.user_s += share * runtime_ns / 1e9
         usage.system_s += (1 - share) * runtime_ns / 1e9
         usage.run_queue_s = (usage.run_queue_s or 0.0) + run_queue_ns / 1e9
         waited_s = int(fields[39]) / TICKS_PER_S
-        if usage.block_io_s is not None:  # unknown if misbooked: see records.Branch
+        if usage.block_io_s is not None:  # unknown if misbooked (see records.Branch)
             usage.block_io_s = usage.block_io_s + waited_s if waited_s <= usage.wall_s + TOLERANCE_S else None
         usage.minor_faults += int(fields[7])
         usage.major_faults += int(fields[9])
@@ -83,16 +83,16 @@ def take_process(usage: Usage, pid: int) -> None:
 
 
 def take_out(lap: Usage, whole: Usage) -> None:
-    """Subtract a lap from the phase that it began; what remains is the part of the phase after the lap.
+    """Subtract a lap from the phase that it is the beginning of; what remains is the part of the phase after the lap.
 
     The two add up to the phase as measured. A figure of the lap may exceed that of the phase by the resolution of a
-    clock; the remainder is then 0. The time before the lap (loading modules, about 0.1 s) stays with the phase, and the
-    lap is moved to the beginning of the phase, so that the two do not overlap.
+    clock; the remainder is then 0. The time before the lap (loading modules, about 0.1 s) remains part of the rest, and
+    the lap is moved to the beginning of the phase, so that the two do not overlap.
 
-    A lap knows nothing about the phase's own process, and where the kernel does not account for waits for storage, it
-    cannot tell them from sleep. Time of the lap without a known cause is taken from the phase's sleep first, then from
-    its waiting for a core, and last from its waiting for storage, so that the rest of the phase has rather too much of
-    that.
+    A lap knows nothing about the phase's own process and, if the kernel does not account for waits for storage, cannot
+    distinguish them from sleep. Time of the lap without a known cause is subtracted from the phase's sleep first, then
+    from its waiting for a core, and last from its waiting for storage, which is therefore rather too long than too
+    short in the rest of the phase.
     """
     lap.start_s = whole.start_s
     lap.end_s = whole.start_s = lap.start_s + lap.wall_s
@@ -110,14 +110,15 @@ def take_out(lap: Usage, whole: Usage) -> None:
 
 
 def subtract(usage: Usage, name: str, amount: float | None) -> None:
-    """Subtract an amount from a figure, where both are known."""
+    """Subtract an amount from a figure, if both are known."""
     value = getattr(usage, name)
     if value is not None and amount is not None:
         setattr(usage, name, max(type(value)(0), value - amount))
 
 
 def joined(laps: Sequence[Usage]) -> Usage:
-    """The sum of laps of one phase, as one lap at the time of the first; a figure that one of them lacks is unknown."""
+    """The sum of the laps of one phase, as one lap at the time of the first; a figure that one of them lacks is
+    unknown."""
     whole = laps[0]
     for lap in laps[1:]:
         whole.wall_s += lap.wall_s

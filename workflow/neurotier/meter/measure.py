@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-import warnings  # noqa: F401  # os.execvp imports it: since Python 3.12 in the child, whose reading would be the command's
+import warnings  # noqa: F401  # os.execvp imports it, since Python 3.12 in the child, whose reads would count
 from contextlib import suppress
 
 from neurotier.meter.exits import ExitRecords, delays_accounted, run_queue_accounted
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from neurotier.meter.records import Branch
 
 DRAIN_INTERVAL_S = 0.2
-"""Longest time between two reads of the exit records, s: their buffer then suffices for 50,000 per second."""
+"""Longest time between two reads of the exit records, s; their buffer then suffices for 50,000 per second."""
 
 
 STOPPED = "it was stopped meanwhile"
@@ -43,7 +43,7 @@ STOPPED = "it was stopped meanwhile"
 class Interrupted(BaseException):
     """The metering process received SIGTERM, SIGINT, SIGHUP or SIGQUIT; its tree has been ended.
 
-    Not an ``Exception``, so that no handler on the way takes it for an ordinary failure.
+    It is not an ``Exception``, so that no handler in between takes it for an ordinary failure.
     """
 
     def __init__(self, signal_number: int) -> None:
@@ -56,7 +56,8 @@ def measure_child(
 ) -> tuple[Usage, int]:
     """Fork, run ``child`` in the new process, and measure until the last descendant has ended.
 
-    The caller must have a single thread and no other children: every child that ends counts towards this phase.
+    The caller must have a single thread and start no other children meanwhile: every child that ends counts towards
+    this phase.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def measure_child(
     grace_s
         How long processes that outlive the child, or have been asked to stop, may run on before they are killed, s.
     forward
-        Pass signals on to the tree and let it react to them, instead of ending it.
+        Whether to pass signals on to the tree, and let it react, instead of ending it.
     watches
         Folders whose files are counted meanwhile.
 
@@ -105,9 +106,10 @@ def measure_child(
 
 
 def tell_handler(number: int) -> None:
-    """Send a handler of the caller's a signal that the meter took; it runs as soon as the signal is unblocked.
+    """Raise again a signal that the meter has received, for the caller's own handler, which runs once the signal is
+    unblocked.
 
-    The handler may ignore the signals that follow, so that they do not interrupt its cleaning up.
+    The handler may ignore further signals, so that they do not interrupt the caller's cleaning up.
     """
     if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler):
         signal.raise_signal(number)
@@ -128,7 +130,7 @@ def measure_command(command: list[str], **how: Any) -> tuple[Usage, int]:
 
 
 class Instruments:
-    """The sources apart from ``wait4`` that this process has access to.
+    """The sources of figures, apart from ``wait4``, that this process may use.
 
     Attributes
     ----------
@@ -151,7 +153,7 @@ class Instruments:
         return max(0.0, min(self.next_drain_s, *(one.due_s for one in self.lookers)) - time.monotonic())
 
     def look(self) -> None:
-        """Sample the threads, read the exit records and count files, whichever is due."""
+        """Sample the threads, count files, and read the exit records, whichever is due."""
         now = time.monotonic()
         for one in self.lookers:
             if now >= one.due_s:
@@ -162,7 +164,7 @@ class Instruments:
             self.next_drain_s = now + DRAIN_INTERVAL_S
 
     def fill(self, usage: Usage, was_stopped: bool) -> None:
-        """Fill in the usage once the tree has ended; ``was_stopped``: the wall time contains a pause."""
+        """Fill in the usage once the tree has ended; ``was_stopped`` says that the wall time contains a pause."""
         usage.take_bytes(bytes_of_children(), self.bytes_before)
         branch = self.exits.descendants() if self.exits else None
         run_queue = run_queue_accounted()
@@ -173,7 +175,7 @@ class Instruments:
         usage.refuse_bytes(self.sampler.asynchronous.found)
         usage.take_pressure(self.pressure)
         usage.account_reason = STOPPED if was_stopped else self.account_reason(usage, branch)
-        if not (usage.left_behind or was_stopped):  # otherwise seconds from outside the phase would be in its account
+        if not (usage.left_behind or was_stopped):  # otherwise the account would have seconds that are not the phase's
             usage.divide(branch, self.sampler, self.noticed_late_s)
 
     def account_reason(self, usage: Usage, branch: Branch | None) -> str | None:
@@ -201,7 +203,7 @@ def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -
     while tree.exit_code is None:
         received = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
         before_s, now_s = now_s, queued_s()
-        instruments.noticed_late_s = now_s - before_s  # during its last look and wait
+        instruments.noticed_late_s = now_s - before_s  # during the last look and wait
         if tree.exit_code is None:
             instruments.look()
         if received is not None:
@@ -210,7 +212,7 @@ def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -
             if received.si_signo in PASSED_SIGNALS:
                 send(received.si_signo, [tree.pid])
             elif received.si_code != SI_KERNEL:
-                # from the terminal, the command has received it, too, and may ignore it
+                # not from the terminal, which has sent it to the command, too
                 send(received.si_signo, descendants(os.getpid()))
                 kill_at_s = min(kill_at_s, time.monotonic() + grace_s)
         if time.monotonic() >= kill_at_s:

@@ -1,9 +1,9 @@
-"""What others took of the processors while a process tree ran: the busy time, minus what the tree used.
+"""What other processes took of the processors while a process tree ran: the busy time minus the time of the tree.
 
-Source: proc(5), ``/proc/stat`` and ``/proc/PID/stat``. Both count in ticks of 10 ms. Busy is user and system time,
-which in Linux includes that of guests, and what a hypervisor gave to other machines (steal). Idle time and waiting for
-I/O are not work. Interrupts belong to nobody, and nor do kernel threads: most of their work is to write back what
-somebody has written.
+Source: proc(5), ``/proc/stat`` and ``/proc/PID/stat``. Both count in ticks of 10 ms. Busy time is user and system time,
+which in Linux includes that of guests, and the time that a hypervisor gave to other machines (steal). Idle time and
+waiting for I/O do not count as busy. The time of interrupts and of kernel threads is attributed to no process: most of
+it is for writing back what processes have written.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import NamedTuple
 from neurotier.meter.tree import TICKS_PER_S, children, descendants, read_proc, stat_fields
 
 KTHREADD = 2
-"""The parent of all kernel threads; in a container's own process namespace it is another process, or none."""
+"""Process ID of the parent of all kernel threads; in a container's PID namespace it is that of another process, or of
+none."""
 
 SHORTEST_S = 2.0
-"""Shortest span that is judged, s: in less, ticks and the time between two readings would decide."""
+"""Shortest span that is judged, s: in a shorter one, the result would depend on ticks and on the time between
+readings."""
 
 
 class Reading(NamedTuple):
@@ -31,15 +33,15 @@ class Reading(NamedTuple):
     time_s
         The moment, s since 1970.
     booted_s
-        When the machine started, s since 1970, as told by its clock now: another moment once that has been set.
+        When the machine started, s since 1970, by its present clock: the value changes when the clock is set.
     busy_s
-        Time that the processors were busy, or stolen.
+        Time in which the processors were busy or stolen.
     tree_s
-        Time of the tree: of all live processes, and of those that they have waited for.
+        CPU time of the tree: of all live processes, and of the ended ones that they have waited for.
     kernel_s
-        Time of the kernel threads.
+        CPU time of the kernel threads.
     open_s
-        What ticks leave open: live processes have used up to that much more.
+        Uncertainty because of ticks: live processes may have used up to this much more.
     """
 
     time_s: float
@@ -51,7 +53,7 @@ class Reading(NamedTuple):
 
 
 def read_processors(root: int) -> Reading:
-    """Read what the processors available to this process have done, and what the tree below ``root`` has used.
+    """Read how busy the processors available to this process were, and how much the tree below ``root`` has used.
 
     Raises
     ------
@@ -61,7 +63,8 @@ def read_processors(root: int) -> Reading:
     stat_fields(f"/proc/{root}/stat")
     allowed = os.sched_getaffinity(0)
     family = [root, *descendants(root)]
-    # Children first: one that ends meanwhile is then counted twice; left out, its time would count as others'.
+    # Children first: a child that ends meanwhile may be counted twice. In the other order it might be left out, and its
+    # time would count as that of other processes.
     tree_s = sum(used_s(pid, 4) for pid in reversed(family))
     whole = len(allowed) == os.cpu_count()
     kernel_s = sum(used_s(pid, 2) for pid in children(KTHREADD)) if whole and is_kernel() else 0.0
@@ -76,12 +79,12 @@ def used_s(pid: int, times: int) -> float:
     """User and system time of a process, s; with ``times`` 4, also of the children that it has waited for."""
     try:
         return sum(map(int, stat_fields(f"/proc/{pid}/stat")[11 : 11 + times])) / TICKS_PER_S
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return 0.0
 
 
 def is_kernel() -> bool:
-    """Whether process 2 is the kernel's."""
+    """Whether process 2 is the parent of kernel threads."""
     try:
         return read_proc(f"/proc/{KTHREADD}/comm") == b"kthreadd\n"
     except OSError:
@@ -91,8 +94,8 @@ def is_kernel() -> bool:
 def busy_ticks(lines: Iterable[bytes], allowed: Collection[int]) -> int:
     """Ticks in which the allowed processors were busy or stolen since the machine started.
 
-    Of 7 + 2 + 3 ticks of work, 5 are a guest's and counted once; 40 idle ones, 9 waiting for I/O, and 1 + 1 of
-    interrupts are none; 4 were stolen:
+    Of 7 + 2 + 3 busy ticks, 5 are a guest's and are counted once; 4 ticks were stolen; 40 idle ones, 9 of waiting for
+    I/O, and 1 + 1 of interrupts do not count:
 
     >>> busy_ticks([b"cpu 14 4 6 80 18 2 2 8 10 0", b"cpu0 7 2 3 40 9 1 1 4 5 0", b"intr 1"], {0, 1})
     16
@@ -107,18 +110,15 @@ def busy_ticks(lines: Iterable[bytes], allowed: Collection[int]) -> int:
 
 
 def others_share(readings: Sequence[Reading], start_s: float, end_s: float, processors: int) -> float | str:
-    """Share of the processors' time that others took at least in a span; or why that is unknown.
+    """The least share of the processors' time that other processes can have taken in a span; or why that is unknown.
 
-    What ticks leave open is counted as the tree's.
+    Time that is uncertain because of ticks is attributed to the tree.
 
     Parameters
     ----------
     readings
         In order of time.
-    start_s, end_s
-        The span, s since 1970.
-    processors
-        How many the tree could use.
+    start_s, end_s The span, s since 1970. processors Number of processors that the tree could use.
 
     Examples
     --------
@@ -140,9 +140,10 @@ def others_share(readings: Sequence[Reading], start_s: float, end_s: float, proc
         within_s = min(end_s, after.time_s) - max(start_s, before.time_s)
         if within_s <= 0 or lasted_s <= 0:
             continue
-        # Both drop when a process leaves the tree, or a kernel thread ends: its earlier time must not count as others'.
+        # Both sums drop when a process leaves the tree or a kernel thread ends: its earlier time must not count as
+        # others'.
         own_s = max(0.0, after.tree_s - before.tree_s) + max(0.0, after.kernel_s - before.kernel_s)
         others_s += (after.busy_s - before.busy_s - own_s) * within_s / lasted_s
-        open_s = after.open_s  # only of the last: what was open before is booked by then
+        open_s = after.open_s  # only that of the last reading: earlier uncertain time has been booked by then
     share = max(0.0, others_s - open_s) / (processors * (end_s - start_s))
-    return min(1.0, share)  # ticks
+    return min(1.0, share)  # more is possible because of ticks

@@ -1,8 +1,8 @@
 """The cost of this process itself since it was started: the start-up of a job, before its first phase.
 
-The figures are exact, and all but stalls for memory need no privileges. The kernel gives the time of birth in clock
-ticks (10 ms), so the wall time of a process that was not forked by us may be one tick too long, which the account shows
-as asleep.
+The figures are exact, and none but stalls for memory need privileges. The kernel gives the start time in clock ticks
+(10 ms), so the wall time of a process that was not started by ``fork_process`` may be one tick too long; the account
+shows that as sleep.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def age_s() -> float:
 
 
 def times_so_far() -> dict[str, float]:
-    """Wall time, CPU time including that of children, and time waiting for a core, s; the process may have threads."""
+    """Wall time, CPU time including that of children, and the main thread's time waiting for a core, s; the process may
+    have several threads."""
     spent = os.times()
     cpu_s = spent.user + spent.system + spent.children_user + spent.children_system
     return {"wall_s": age_s(), "cpu_s": cpu_s, "run_queue_s": queued_s()}
@@ -40,7 +41,7 @@ def usage_since_birth() -> Usage:
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage.add_spent(resource.getrusage(who))
     usage.cpu_source = "getrusage"
-    # ``getrusage`` would also count the image that it was forked with
+    # ``getrusage`` would include the image of the process that forked it
     usage.max_rss_bytes, usage.memory_source = 1024 * status("/proc/self")[b"VmHWM"], "procfs"
     usage.take_bytes(read_io("/proc/self/io"))
     record, delays = record_of(), delays_accounted()

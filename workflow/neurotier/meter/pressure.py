@@ -1,9 +1,9 @@
 """Pressure: the time during which some thread was stalled, in the tree's own control group or on the whole machine.
 
-Pressure is wall time, however many threads there are: the time during which at least one of them waited. An existing
-control group (version 2) is read; none is made, since moving a process into a new one takes 4 to 25 ms (for the
-kernel's grace period), more than metering may cost. Batch systems and containers give each job a group of its own;
-where the group is shared with other processes, only the machine's pressure is known, and is labelled as such.
+Pressure is wall time, independent of the number of threads: the time during which at least one of them waited. An
+existing control group (version 2) is read; none is created, since moving a process into a new one takes 4 to 25 ms (for
+the kernel's grace period), which is more than metering may cost. Batch systems and containers give each job a group of
+its own; if the group is shared with other processes, only the machine's pressure is known, and is labelled as such.
 Source: Linux ``Documentation/accounting/psi.rst`` and ``admin-guide/cgroup-v2.rst``.
 """
 
@@ -17,12 +17,12 @@ RESOURCES = ("cpu", "io", "memory")
 
 
 class Pressure:
-    """Stall times since it was made.
+    """Stall times since this object was made.
 
     Attributes
     ----------
     source
-        ``cgroup``: the tree's own control group; ``machine``: all processes.
+        ``cgroup`` for the tree's own control group; ``machine`` for all processes.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Pressure:
 
 
 def own_control_group() -> str | None:
-    """The folder of this process's control group, if nobody but its ancestors shares it."""
+    """The folder of this process's control group; ``None`` if processes other than its ancestors are in the group."""
     try:
         with open("/proc/self/cgroup") as file:
             path = next(line[3:].strip() for line in file if line.startswith("0::"))

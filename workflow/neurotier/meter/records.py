@@ -1,4 +1,4 @@
-"""The kernel's records of threads that have ended (``struct taskstats``), summed up the tree of processes.
+"""The kernel's records of threads that have ended (``struct taskstats``), summed along the tree of processes.
 
 Source: Linux ``Documentation/accounting/taskstats-struct.rst`` and ``delay-accounting.rst``.
 """
@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from neurotier.meter.usage import BYTES, COUNTS
 
 RECORD = struct.Struct("=H14x 8xQ8xQ8xQ8xQ 48x II 8x 5Q 16x Q 8x 2Q 16x 5Q 32x Q 8x Q 16x Q I4xQ")
-"""``struct taskstats`` up to version 12; later versions append, except 15, which inserted and was undone by 16."""
+"""``struct taskstats`` up to version 12; later versions append fields, except 15, which inserted some; 16 undid
+that."""
 
 FIELDS = (
     *("version", "run_queue_ns", "block_io_ns", "swap_in_ns", "runtime_ns", "pid", "parent"),
@@ -21,36 +22,36 @@ FIELDS = (
     *("voluntary_switches", "involuntary_switches", "reclaim_ns", "thrashing_ns", "compaction_ns"),
     *("group", "group_lifetime_us"),
 )
-"""The fields of it that are read."""
+"""The fields of the struct that are read."""
 
 LEAST_VERSION, MISPLACED_VERSION = 8, 15
 TOLERANCE_NS = 1_000_000
-"""How much a wait may exceed the time available for it, since the clocks of several CPUs are involved."""
+"""How much a wait may exceed the time available for it, ns, since the clocks of several CPUs are involved."""
 
 
 class Branch:
-    """Sums over a process and its descendants, as far as these have ended.
+    """Sums over the threads of a process and its descendants that have ended.
 
     Attributes
     ----------
     runtime_ns, run_queue_ns, block_io_ns, memory_ns
-        Thread-time on a CPU, waiting for one, waiting for block I/O, and stalled for memory (swapping in,
-        thrashing, reclaim, compaction), ns. Waits for swapped-out pages count as memory only.
+        Thread-time on a CPU, waiting for a CPU, waiting for block I/O, and stalled for memory (swapping in, thrashing,
+        reclaim, compaction), ns. Waits for swapped-out pages count as stalls for memory only.
     user_us, system_us
-        CPU time by the timer tick, microseconds: its sum is coarser than ``runtime_ns``.
+        CPU time by the timer tick, microseconds; coarser than ``runtime_ns``.
     lifetime_us
-        Sum over threads from birth to end, microseconds.
+        Sum of the threads' lifetimes, microseconds.
     max_rss_bytes
         Largest resident set of any one process.
     processes, threads
-        How many ended.
+        How many have ended.
     misbooked_ns
-        Lifetime off the CPU, ns, of threads to which the kernel booked more block-I/O wait than that; how long they
-        waited for storage is not known. Seen on Linux 6.18 where processes compete for a CPU: if a thread that falls
-        asleep stays queued for a while, the kernel notes the start of its wait for another thread, and later measures
-        the wait from an earlier start, or from boot.
+        Lifetime off the CPU, ns, of the threads for which the kernel booked a longer wait for block I/O than that; how
+        long these waited for storage is unknown. Seen on Linux 6.18 where processes compete for a CPU: if a thread that
+        falls asleep stays queued for a while, the kernel notes the start of its wait for another thread, and later
+        measures the wait from an earlier start, or from boot.
     overlap_ns
-        Upper bound of the active thread-time that ran while other threads of the tree were active, ns.
+        Upper bound of the active thread-time that passed while other threads of the tree were active, ns.
     children_lifetime_ns, children_active_ns
         Lifetime and active thread-time of the direct children.
     """
@@ -90,10 +91,10 @@ SUMMED = [
 
 
 class Branches:
-    """Sums below every process that is still alive; memory grows with these, not with the ended ones.
+    """Sums below every process that is still alive; memory grows with the number of these, not with that of ended ones.
 
-    A thread's record names its parent. Sums below a process are kept under its number until its own record arrives,
-    and are then added to those of its parent.
+    The record of a thread names its parent process. The sums below a process are kept under its process ID until its
+    own record arrives, and are then added to those of its parent.
 
     Parameters
     ----------
@@ -103,8 +104,8 @@ class Branches:
     Attributes
     ----------
     ended
-        For every thread that ended since this was last taken: its number, process and parent, its active time and its
-        time on a core, s. Records of the whole machine arrive, so some belong to other trees.
+        For every thread that has ended since this was last taken: its ID, its process and parent process, its active
+        time and its time on a core, s. Records of the whole machine arrive, so some belong to other trees.
     """
 
     def __init__(self, root: int) -> None:
@@ -124,7 +125,7 @@ class Branches:
             raise OSError(errno.EPROTO, f"taskstats version {version} has another layout")
         if group == self.root:
             return
-        leads = group in (0, pid)  # unknown before version 12: every thread then counts as a process
+        leads = group in (0, pid)  # the group is unknown before version 12: every thread then counts as a process
         branch = self.branch(pid if leads else group)
         on_core_ns = figures["runtime_ns"] + figures["run_queue_ns"]
         memory_ns = sum(figures[f"{name}_ns"] for name in ("swap_in", "thrashing", "reclaim", "compaction"))
@@ -132,7 +133,7 @@ class Branches:
         room_ns = max(0, 1000 * figures["lifetime_us"] - on_core_ns)
         if storage_ns > room_ns + TOLERANCE_NS:
             storage_ns, misbooked_ns = 0, room_ns
-        storage_ns = max(0, storage_ns - figures["swap_in_ns"] - figures["thrashing_ns"])  # those are booked twice
+        storage_ns = max(0, storage_ns - figures["swap_in_ns"] - figures["thrashing_ns"])  # both are booked twice
         active_ns, overlap_ns = on_core_ns + memory_ns + storage_ns, 0
         self.ended.append((pid, group or pid, parent, active_ns / 1e9, figures["runtime_ns"] / 1e9))
         if leads:
@@ -151,7 +152,7 @@ class Branches:
             self.branch(parent).merge(branch, lifetime_ns)
 
     def take_ended(self, family: set[int]) -> list[tuple[int, float, float]]:
-        """Number, active time and time on a core, s, of the tree's threads that ended since the last call.
+        """The ID, active time and time on a core, s, of each thread of the tree that has ended since the last call.
 
         Parameters
         ----------
@@ -159,7 +160,7 @@ class Branches:
             The processes of the tree that have been seen alive.
         """
         taken, family = [], family | {self.root}
-        for thread, group, parent, active_s, runtime_s in reversed(self.ended):  # a child ends before its parent
+        for thread, group, parent, active_s, runtime_s in reversed(self.ended):  # children end before parents
             if group in family or parent in family:
                 family.add(group)
                 taken.append((thread, active_s, runtime_s))
@@ -167,7 +168,8 @@ class Branches:
         return taken
 
     def close_group(self, group: int) -> None:
-        """The last thread of a process has ended: if its leader ended earlier, add the rest to the parent."""
+        """Note that the last thread of a process has ended: if its leader ended before, add the remaining sums to the
+        parent."""
         rest = self.pending.get(group)
         if rest is not None and rest.parent:
             self.branch(rest.parent).merge(self.pending.pop(group), 0)

@@ -1,8 +1,8 @@
-"""Page-cache residency: how much of some files is in memory, to check that a 'cold' start is one.
+"""Page-cache residency: how much of some files is in memory, to check that a 'cold' start is cold.
 
-``mincore`` is called here on a mapping of each file: running ``fincore`` would cost more than the meter may. Files on
-tmpfs are always in memory, files on a DAX mount never in the cache.
-Source: ``mincore(2)``. Since Linux 5.2 it reports 'all' for files that the caller neither owns nor may write to.
+``mincore`` is called on a mapping of each file, since running ``fincore`` would cost more than the meter may. Files on
+tmpfs are always in memory; files on a DAX mount are never in the cache. Source: ``mincore(2)``. Since Linux 5.2 it
+reports all pages as resident for files that the caller neither owns nor may write to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from neurotier.core.libc import LIBC
 
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""As in :mod:`neurotier.core.foreign`, which is slower to import; a FIFO in place of a file does not block."""
+"""Flags for opening files, as in :mod:`neurotier.core.foreign`, which is slower to import; a FIFO in place of a file
+does not block."""
 
 PROT_READ, MAP_SHARED = 1, 1
 MAP_FAILED = ctypes.c_void_p(-1).value

@@ -1,9 +1,9 @@
-"""Sampling the live threads of a tree: their states, and their waits where there are no exit records.
+"""Sample the live threads of a tree: their states, and their waits if there are no exit records.
 
 The interval starts at 10 ms and grows with the age of the phase, to a twentieth of it, and with the cost of a sample:
-sampling takes 2 ms and at most 2 % of a core at first, and in the end 0.2 % of the time, or 0.1 % where there are exit
-records. Without those, what a thread does after its last sample is missed, and so is a thread that lives between two
-samples; the share of the tree's CPU time that was seen bounds how much that can be.
+at first sampling may take 2 ms and 2 % of a core, and in the long run 0.2 % of the time, or 0.1 % if there are exit
+records. Without exit records, what a thread does after its last sample is missed, and so is a thread that lives between
+two samples; how much that can be is bounded by the share of the tree's CPU time that was seen.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ RING, CONTEXT = "anon_inode:[io_uring]", b"/[aio]"
 
 
 class AsynchronousCalls:
-    """Looks for processes that make asynchronous calls, whose bytes no count of read and write calls has.
+    """Looks for processes that make asynchronous calls, whose bytes are not in the counts of read and write calls.
 
-    Linux counts those bytes only where they reach a device. A tree that makes such calls is recognised by what it
-    holds: a ring is an open file, an AIO context is mapped memory. A process is first examined after 10 ms, then less
-    and less often; one that is gone by then is not recognised.
-    Source: ``io_uring(7)``, ``io_setup(2)``, ``proc(5)`` (``fs/aio-nr``).
+    Linux counts those bytes only where they reach a device. Processes that make such calls are recognised by what they
+    hold: a ring is an open file, an AIO context is mapped memory. A process is first examined after 10 ms, and then
+    less and less often; one that has ended by then is not recognised. Source: ``io_uring(7)``, ``io_setup(2)``,
+    ``proc(5)`` (``fs/aio-nr``).
 
     Attributes
     ----------
     found
-        ``io_uring`` or ``aio``, as soon as a process was seen with it; else ``None``.
+        ``io_uring`` or ``aio``, once a process was seen with it; ``None`` before.
     """
 
     found: str | None = None
@@ -38,7 +38,7 @@ class AsynchronousCalls:
         self.looks: dict[int, int] = {}
 
     def look(self, pids: list[int]) -> None:
-        """Examine the processes that are due: at their 1st, 2nd, 4th, 8th look."""
+        """Examine the processes that are due: each at its 1st, 2nd, 4th, 8th, ... look."""
         if self.found:
             return
         self.looks = {pid: self.looks.get(pid, 0) + 1 for pid in pids}
@@ -55,7 +55,7 @@ class AsynchronousCalls:
 
 
 def has_ring(pid: int) -> bool:
-    """Whether a process has a ring of io_uring open."""
+    """Whether a process has an io_uring open."""
     folder = f"/proc/{pid}/fd"
     for file in os.listdir(folder):
         try:
@@ -67,7 +67,8 @@ def has_ring(pid: int) -> bool:
 
 
 def contexts_exist() -> bool:
-    """Whether any process of the machine has an AIO context; asking this is cheaper than examining each."""
+    """Whether any process of the machine has an AIO context; this is cheaper to find out than to examine each
+    process."""
     try:
         return read_proc("/proc/sys/fs/aio-nr").strip() != b"0"
     except OSError:  # a kernel without AIO
@@ -77,10 +78,10 @@ def contexts_exist() -> bool:
 FIRST_INTERVAL_S, LONGEST_INTERVAL_S = 0.01, 1.0
 COST_SHARE, COST_SHARE_BESIDE_RECORDS, FIRST_COST_SHARE = 0.002, 0.001, 0.02
 FIRST_COST_S = 0.002
-"""What samples may take before any share applies, s: the first takes longest, and short phases need the next ones."""
+"""What samples may take before a share limits them, s: the first takes longest, and short phases need the next ones."""
 
 AGE_SHARE = 0.05
-"""If the cost allows, a sample is taken whenever the phase has grown by this share."""
+"""A sample is taken whenever the phase has grown by this share, if the cost allows that."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,9 +96,9 @@ class Sampler:
     root
         Process whose descendants are sampled.
     exits
-        The exit records, where there are any; otherwise the waits of each thread are kept for summing.
+        The exit records, if there are any; otherwise the waits of each thread are kept for summing.
     delays
-        Whether the kernel accounts waits for storage.
+        Whether the kernel accounts for waits for storage.
 
     Attributes
     ----------
@@ -106,13 +107,13 @@ class Sampler:
     cost_s
         CPU time that the samples took, s.
     most_active
-        Most threads that were running, ready or waiting for storage in one sample.
+        Largest number of threads that were running, ready or waiting for storage in one sample.
     due_s
-        When the next sample is due, by the monotonic clock, s.
+        When the next sample is due, s, by the monotonic clock.
     activity
-        Bounds of the time in which any thread was active.
+        Bounds of the time in which at least one thread was active.
     asynchronous
-        Whether processes were seen that move bytes by asynchronous calls.
+        Looks for processes that move bytes by asynchronous calls.
     """
 
     looked_s = disk_threads_s = cost_s = 0.0
@@ -139,7 +140,8 @@ class Sampler:
             except OSError:
                 continue
             for thread in threads:
-                # the first thread's file outside of `task` has the ticks of all, also of those that have ended
+                # the first thread's file outside of `task` has the ticks of all threads, including those that have
+                # ended
                 state, books = self.look_at(f"/proc/{pid}" + f"/task/{thread}" * (int(thread) != pid), int(thread))
                 active += state in (b"R", b"")  # a thread that vanishes meanwhile was active to its end
                 disk += state == b"D"
@@ -161,7 +163,7 @@ class Sampler:
         self.due_s = self.last_look_s + min(max(FIRST_INTERVAL_S, wanted_s, allowed_s), LONGEST_INTERVAL_S)
 
     def add_interval(self, alive: dict[int, Books], pids: list[int], awake: bool, now: float) -> float:
-        """Add the time since the last look to the bounds of activity; its length, s."""
+        """Add the time since the last look to the bounds of activity; returns its length, s."""
         passed_s, self.last_look_s = max(0.0, now - self.last_look_s), now
         ended, self.gone = self.gone, []
         if self.exits:
@@ -169,7 +171,7 @@ class Sampler:
             records = self.exits.branches.take_ended(self.family.union(pids))
             ended = [(thread, Books(active_s, runtime_s, awake=False)) for thread, active_s, runtime_s in records]
         for thread, _ in ended:
-            alive.pop(thread, None)  # it ended while the others were looked at
+            alive.pop(thread, None)  # the thread ended while others were sampled
         self.activity.add(passed_s, alive, ended, awake)
         self.family = set(pids)
         return passed_s
@@ -179,13 +181,13 @@ class Sampler:
         self.add_interval({}, [], awake=True, now=ended_s)
 
     def look_at(self, folder: str, thread: int) -> tuple[bytes, Books | None]:
-        """The state of one thread, empty if it has ended, and its books, which are noted."""
+        """The state of one thread, empty if it has ended, and its books; notes the books."""
         try:
             fields = stat_fields(f"{folder}/stat")
             runtime_ns, run_queue_ns, _ = read_proc(f"{folder}/schedstat").split()
         except OSError:
             return b"", None
-        # its start time (field 22 of proc(5)) tells a thread from a later one with the same number
+        # the start time (field 22 of proc(5)) distinguishes a thread from a later one with the same ID
         start_ticks, waited_s = int(fields[19]), int(fields[39]) / TICKS_PER_S
         runtime_s, run_queue_s = int(runtime_ns) / 1e9, int(run_queue_ns) / 1e9
         if not self.exits:
@@ -196,21 +198,22 @@ class Sampler:
         return fields[0], Books(active_s, runtime_s, fields[0] in (b"R", b"D"))
 
     def look_at_ended(self, pid: int) -> None:
-        """Sample a process that has ended but was not waited for yet: its main thread's figures are then complete."""
+        """Sample a process that has ended but has not been waited for yet: its main thread's figures are then
+        complete."""
         if not self.exits:
             _, books = self.look_at(f"/proc/{pid}", pid)
             if books:
                 self.gone.append((pid, books))
 
     def seen(self) -> list[float]:
-        """Totals of all threads that were seen: time on a core, waiting for one, and booked as waiting for storage, s
-        (the last in clock ticks per thread); and ticks in user and in system mode."""
+        """Totals of all threads that were seen: time on a core, waiting for a core, and booked as waiting for storage,
+        s (the last rounded to clock ticks per thread); and ticks in user and in system mode."""
         return [sum(figures) for figures in zip(*self.threads.values(), strict=True)] or [0.0] * 5
 
     def waiting_s(self, wall_s: float) -> float | None:
         """Thread-seconds of uninterruptible sleep in a phase, s, judging by states; ``None`` without a sample.
 
-        The samples stand for the whole phase, so that the time after the last one, up to an interval, is not lost:
-        in a phase of 1.5 s, that was up to 0.4 s.
+        The result is extrapolated to the whole phase, so that the time after the last sample, up to an interval, is not
+        lost: in a phase of 1.5 s, that was up to 0.4 s.
         """
         return self.disk_threads_s * max(1.0, wall_s / self.looked_s) if self.looked_s else None

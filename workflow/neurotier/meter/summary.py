@@ -69,7 +69,7 @@ def account_lines(usage: Usage, width: int) -> list[str]:
 
 
 def account_notes(usage: Usage, how: str) -> list[str]:
-    """How the account was made, and why not better."""
+    """How the account was made, and why it is not exact."""
     if usage.account == "sampled" and usage.seen_share is not None:
         how += f"; threads with {100 * usage.seen_share:.0f} % of the CPU time were seen"
     notes = [how]
@@ -122,7 +122,7 @@ def details(report: dict[str, Any], usage: Usage) -> list[tuple[str, str]]:
 
 
 def flow_text(flow: dict[str, Any]) -> str:
-    """Bytes and files moved on a tier, in words."""
+    """Bytes and files that were read and written on a tier, in words."""
     parts = []
     for verb, column in (("read", "read"), ("wrote", "written")):
         if flow[f"{column}_bytes"] is not None:

@@ -1,9 +1,9 @@
 """Traffic: bytes and files read and written on each storage tier, each with its source.
 
 ``staging``  counted by the code that copied them: exact
-``growth``   what a folder has gained: exact for a private folder, but blind to reads and overwrites
+``growth``   what a folder has gained: exact for a private folder, but without reads and overwrites
 ``cgroup``   block-device bytes of the tree's own control group
-``device``   block-device bytes of all processes of the machine, without what is still in the page cache
+``device``   block-device bytes of all processes of the machine; bytes that are still in the page cache are missing
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FILE_KEYS = (
     *("made_files", "removed_files", "left_files", "left_folders", "peak_files", "peak_bytes", "file_walks"),
     *("removal_s", "removal_cpu_s"),
 )
-"""What a flow says about the files of a watched folder; unknown for any other."""
+"""Keys of a flow about the files of a watched folder; ``None`` in any other flow."""
 
 FILE_SIZES = "file_sizes"
-"""Key of the sizes of the files that were left (:meth:`neurotier.meter.folders.Held.histogram`), which stay in records:
-a list does not fit into a table's cell."""
+"""Key of the sizes of the files that were left (:meth:`neurotier.meter.folders.Held.histogram`). It is in records only,
+since a list does not fit into a table's cell."""
 
 
 def flow(
@@ -43,7 +43,7 @@ def flow(
 ) -> Flow:
     """One row of traffic: ``read`` and ``written`` are bytes and files, ``None`` where unknown.
 
-    ``files``: what a watched folder held, values of :data:`FILE_KEYS`.
+    ``files`` has values for :data:`FILE_KEYS` and :data:`FILE_SIZES`, if the folder was watched.
     """
     read_bytes, read_files = read or (None, None)
     written_bytes, written_files = written or (None, None)
@@ -60,16 +60,16 @@ def flow(
 
 
 def growth(tier: str, watch: FolderWatch, removal: Removal | None = None) -> Flow:
-    """What a folder on a tier gained, and what it held meanwhile.
+    """The flow of what a folder on a tier gained and contained during a phase.
 
     Parameters
     ----------
     tier
         Name of the tier.
     watch
-        The folder's watch, which is finished here.
+        The watch of the folder, which this call finishes.
     removal
-        What the job itself removed there after the tool had ended: that was gained, too.
+        What the job itself removed there after the tool had ended; that counts as gained, too.
     """
     after = watch.finish()
     gained, ours = Held(), removal or Removal()
@@ -117,7 +117,7 @@ class TierWatch:
         self.watch = FolderWatch(folder)
 
     def flows(self) -> list[Flow]:
-        """What has moved since the start."""
+        """The flows since the start."""
         rows = [growth(self.tier, self.watch)]
         source, device_after = device_bytes(self.folder)
         if self.device_before and device_after and source == self.device_source:
@@ -127,12 +127,12 @@ class TierWatch:
 
 
 def disk_of(device: str) -> str:
-    """Number, as ``MAJOR:MINOR``, of the disk that a block device is, or is a partition of.
+    """Number, as ``MAJOR:MINOR``, of a block device or, if it is a partition, of its disk.
 
     Raises
     ------
     OSError
-        If there is no such block device: tmpfs, network and stacked file systems have made-up numbers.
+        If there is no such block device: the numbers of tmpfs, network and stacked file systems belong to none.
     """
     block = os.path.realpath(f"/sys/dev/block/{device}", strict=True)
     if os.path.exists(f"{block}/partition"):
@@ -141,7 +141,8 @@ def disk_of(device: str) -> str:
 
 
 def device_bytes(path: str) -> tuple[str, tuple[int, int] | None]:
-    """Source, and bytes read from and written to the block device below a path so far; ``None`` without a device.
+    """Source of the figures, and the bytes read from and written to the block device that holds a path so far; ``None``
+    without a device.
 
     A control group counts by disk, not by partition.
     """

@@ -1,4 +1,4 @@
-"""A process tree: started in a child, watched, ended, and reaped to its last descendant.
+"""A process tree: start it in a child, watch it, end it, and reap its last descendant.
 
 The caller becomes the reaper of all processes that its child leaves behind (Linux child subreaper), so that ``wait4``
 reports the exact resource usage of every descendant, including daemons that forked twice.
@@ -26,17 +26,17 @@ PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
 """Signals whose meaning is up to the command; batch systems send them before the time limit."""
 
 NOTICES = frozenset({signal.SIGCHLD, signal.SIGCONT})
-"""Signals that only inform, and ask for nothing."""
+"""Signals that only inform, and require no action."""
 
 SI_KERNEL = 0x80
-"""``si_code`` of signals that the terminal sends; it sends them to the whole foreground group, command included."""
+"""``si_code`` of signals sent by the terminal, which go to the whole foreground group, including the command."""
 
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 STOP_PATIENCE_S = 2.0
 
 inherited: set[int] = set()
-"""Children that this process already had, which do not belong to the tree: a shell that becomes the meter by ``exec``
-leaves it its background jobs and ``>(...)``."""
+"""Children that this process had before, which do not belong to the tree: a shell that becomes the meter by ``exec``
+leaves it the shell's background jobs and ``>(...)``."""
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -44,30 +44,31 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 class Tree:
     """The tree below one child, which is forked here.
 
-    The caller must have a single thread: every child that comes and ends counts towards this tree.
+    The caller must have a single thread, since every child that ends counts towards this tree.
 
     Parameters
     ----------
     child
         Run in the new process; its value is the exit code.
     mask
-        The signals that are blocked now, and that :meth:`wait` may return.
+        The signals that are blocked, which :meth:`wait` waits for.
     usage
-        The cost of each child that has ended, from ``wait4``, is added to this.
+        The cost of each child that has ended, from ``wait4``, is added here.
     before_reaping
-        Called with the process number of each child that has ended, while ``/proc`` still shows it.
+        Called with the process ID of each child that has ended, while ``/proc`` still shows it.
 
     Attributes
     ----------
     pid
         The phase's own process.
     exit_code
-        Its code as ``os.waitstatus_to_exitcode`` gives it (negative for a signal); ``None`` while it runs.
+        The exit code of that process as ``os.waitstatus_to_exitcode`` gives it (negative for a signal); ``None`` while
+        it runs.
     was_stopped
         Whether this process, and so most likely the tree, was stopped and continued meanwhile (Ctrl-Z, suspended).
     ended_s
-        When it was found to have ended, by the monotonic clock, s: before it was reaped, which may take 0.1 s where
-        processes compete for a core (Linux 6.18).
+        When that process was found to have ended, s, by the monotonic clock: before it was reaped, which may take 0.1 s
+        if processes compete for a core (Linux 6.18).
     """
 
     exit_code: int | None = None
@@ -87,21 +88,23 @@ class Tree:
             run_child(child, parent, mask)
 
     def wait(self, timeout_s: float) -> signal.struct_siginfo | None:
-        """Wait for a signal and reap children that have ended; returns a signal that asks for something.
+        """Wait for a signal, and reap children that have ended; returns the signal if it requires action, otherwise
+        ``None``.
 
-        If the handler of another signal runs when the time is up, Python returns an empty record instead of ``None``.
+        If the handler of another signal runs when the time is up, ``sigtimedwait`` returns an empty record instead of
+        ``None``.
         """
         received = signal.sigtimedwait(self.signals, max(0.0, timeout_s))
         self.reap()
         if received is None:
             return None
-        # a request to end may come with SIGCONT (`timeout`), though nothing was stopped
+        # a request to end may be followed by SIGCONT (`timeout` sends it), though nothing was stopped
         self.asked |= received.si_signo in STOP_SIGNALS
         self.was_stopped |= received.si_signo == signal.SIGCONT and not self.asked
         return received if received.si_signo in self.signals - NOTICES else None
 
     def reap(self) -> None:
-        """Add every child that has ended to the sums."""
+        """Reap every child that has ended, and add its cost to the sums."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -124,7 +127,7 @@ class Tree:
                 self.exit_code = os.waitstatus_to_exitcode(status)
 
     def end(self, patience_s: float = STOP_PATIENCE_S) -> None:
-        """End all descendants: SIGTERM, and SIGKILL for those that are left after the patience."""
+        """End all descendants: by SIGTERM and, for those that are left after ``patience_s``, by SIGKILL."""
         for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
             deadline = time.monotonic() + wait_s
             send(number, descendants(os.getpid()))
@@ -138,16 +141,17 @@ class Tree:
 
 
 class Mask:
-    """Blocks the signals that the meter waits for while it is in use, so that none is lost and none interrupts."""
+    """While in use, blocks the signals that the meter waits for, so that none is lost and none interrupts."""
 
     def __init__(self, waited: frozenset[signal.Signals]) -> None:
-        # a signal that was ignored at the start (`nohup`, background jobs of a shell) stays so, for the command too
+        # a signal that was ignored at the start (`nohup`, background jobs of a shell) stays ignored, by the command,
+        # too
         handled = {number for number in waited if signal.getsignal(number) is not signal.SIG_IGN}
         self.blocked = frozenset({*handled, *NOTICES})
 
     def __enter__(self) -> Mask:
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, self.blocked)
-        # inherited from a parent that ignores SIGCHLD, that setting would make ended children vanish unseen
+        # if a parent's SIG_IGN for SIGCHLD were inherited, ended children would vanish unseen
         self.child_action = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return self
 
@@ -158,7 +162,7 @@ class Mask:
 
 
 def run_child(child: Callable[[], int], parent: int, mask: Mask) -> None:
-    """The child's side of the fork, with signals reset to what they were for the meter; does not return."""
+    """Run the child's side of the fork, with the signal settings that the meter was started with; does not return."""
     code = 70
     try:
         for number in (*(STOP_SIGNALS | PASSED_SIGNALS), *IGNORED_BY_PYTHON):
@@ -182,12 +186,12 @@ def send(number: int, pids: list[int]) -> None:
     for pid in pids:
         try:
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):  # gone, or of another user (sudo, setuid programs)
+        except (ProcessLookupError, PermissionError):  # ended, or another user's (sudo, setuid programs)
             continue
 
 
 def children(pid: int) -> list[int]:
-    """Direct children of a process, of all its threads."""
+    """The children of all threads of a process."""
     pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -200,21 +204,22 @@ def children(pid: int) -> list[int]:
 def descendants(pid: int) -> list[int]:
     """All descendants of a process, parents before children."""
     pids = children(pid)
-    for each in pids:  # it grows meanwhile; no recursion, since processes may be nested deeper than Python's stack
+    for each in pids:  # the list grows meanwhile; no recursion, since trees may be deeper than Python's stack
         pids += children(each)
     return pids
 
 
 def bytes_of_children() -> list[int] | None:
-    """Bytes moved by all children that this process has waited for, and by theirs; ``None`` if not accounted.
+    """Bytes moved by all children that this process has waited for, and by their children; ``None`` if not accounted
+    for.
 
-    When a parent waits for a child, the kernel adds the child's I/O to the parent's. What the process has moved beyond
-    its own threads was therefore moved by its children: exact, and readable for every user.
+    When a parent waits for a child, the kernel adds the child's I/O to the parent's. So the process's bytes minus those
+    of its own threads are those of its children: exact, and readable by every user.
 
     Returns
     -------
     list
-        As of :func:`read_io`, in all since this process started.
+        As from :func:`read_io`, since this process started.
     """
     try:
         totals = read_io("/proc/self/io")
@@ -226,11 +231,12 @@ def bytes_of_children() -> list[int] | None:
 
 
 def read_proc(path: str) -> bytes:
-    """The whole of a small file of the kernel's; a file object would take twice as long, and thousands are read."""
+    """The content of a small file of the kernel's. A file object would take twice as long, and thousands of files are
+    read."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         text = b""
-        while part := os.read(descriptor, 1 << 16):  # a page at a time, whatever is asked for
+        while part := os.read(descriptor, 1 << 16):  # the kernel returns at most a page at a time
             text += part
         return text
     finally:
@@ -246,7 +252,7 @@ def read_io(path: str) -> list[int]:
 
 
 def queued_s() -> float:
-    """How long the main thread of this process has waited for a core, s; 0 where the kernel does not account it."""
+    """How long the main thread of this process has waited for a core, s; 0 if the kernel does not account for it."""
     try:
         return int(read_proc("/proc/self/schedstat").split()[1]) / 1e9
     except OSError:

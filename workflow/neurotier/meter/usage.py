@@ -13,8 +13,8 @@ pressure  time with some thread stalled                                    ``cgr
 account   wall time by cause                                               ``exact``, ``scaled``, ``sampled``
 ========  ===============================================================  =====================================
 
-Of a process itself (:mod:`neurotier.meter.own`), CPU times come from ``getrusage``, memory from
-``procfs``, and so do waits where ``taskstats`` is not open to it.
+For the measuring process itself (:mod:`neurotier.meter.own`), CPU times come from ``getrusage``, and memory from
+``procfs``, as do waits if the process may not use ``taskstats``.
 """
 
 from __future__ import annotations
@@ -43,69 +43,72 @@ LABELS = {
     "account_other_s": "asleep",
     "residual_s": "unexplained",
 }
-"""What the causes are called, on the terminal and in the report."""
+"""The names of the causes, on the terminal and in the report."""
 
 *ACCOUNT, _ = LABELS
-"""The causes that wall time is divided into, in the order in which they are shown; the residual comes after."""
+"""The causes by which the wall time is divided, in the order in which they are shown; the residual comes after them."""
 
 UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
-"""CPU time beyond that of awaited children put down to processes nobody waits for (their parent ignores SIGCHLD)."""
+"""CPU time in excess of that of children that were waited for, above which there must have been processes that no
+parent waited for (their parent ignores SIGCHLD)."""
 
 NOT_ROOT = "exit records need root"
 SWITCHED_OFF = "kernel.task_delayacct is 0"
-"""Why an account is sampled, or why waiting for storage is not in it; others: ``Instruments.account_reason``."""
+"""Two reasons why an account is sampled or lacks waiting for storage; for the others see
+``Instruments.account_reason``."""
 
 OVERLAP_SHARE, OVERLAP_S = 0.01, 0.005
-"""Overlapping activity up to which a tree counts as one thread of action."""
+"""Overlapping activity up to which a tree counts as having one active thread at a time."""
 
 
 class Usage:
-    """What a phase cost. Times of several threads or processes add up, except in wall times and in the account.
+    """What a phase cost. The times of several threads or processes are added, except in wall times and in the account.
 
     Attributes
     ----------
     start_s, end_s
-        Seconds since 1970-01-01 UTC; ``end_s`` is ``start_s + wall_s``, so that setting the clock during the phase
-        does no harm.
+        Seconds since 1970-01-01 UTC; ``end_s`` is ``start_s + wall_s``, so that setting the clock during the phase has
+        no effect.
     wall_s
         Wall-clock time until the phase's own process had ended, by the monotonic clock, s.
     user_s, system_s
         CPU time of the whole tree, s.
     run_queue_s, block_io_s, memory_stall_s
-        Thread-seconds spent waiting for a CPU, for block I/O (what the kernel books as I/O wait: devices, and
+        Thread-seconds spent waiting for a CPU, for block I/O (what the kernel books as I/O wait: for devices, and for
         pages from network file systems), and for memory (swapping in, thrashing, reclaim, compaction), s.
     seen_share
         Share of the tree's CPU time that belongs to threads whose waits are known; 1 unless sampled.
     thread_s, processes, threads
         Sum of the lifetimes of all threads, s; how many processes and threads there were.
     max_rss_bytes
-        Largest resident set of any one process of the tree; by ``wait4``, a child that has not yet replaced the
-        meter's own image counts with that.
+        Largest resident set of any one process of the tree; by ``wait4``, this includes the meter's own image in a
+        child that has not yet replaced it.
     logical_read_bytes, logical_written_bytes
-        Bytes through read and write calls, whatever was behind them (page cache, tmpfs, pipes); not mapped files.
+        Bytes moved by read and write calls, whatever they accessed (page cache, tmpfs, pipes); without mapped files.
     device_read_bytes, device_written_bytes
         Bytes fetched from, and sent on their way to, block devices and network file systems, mapped files included.
     bytes_reason
-        Calls by which the tree moved bytes that no count of read and write calls contains: ``io_uring`` or ``aio``;
+        Calls by which the tree moved bytes that are not in the counts of read and write calls: ``io_uring`` or ``aio``;
         the logical bytes are then unknown.
     pressure_cpu_s, pressure_io_s, pressure_memory_s
         Wall time in which at least one thread was stalled, s.
     left_behind
-        Processes that were still there when the phase's own process had ended.
+        Number of processes that still existed when the phase's own process had ended.
     input_bytes, input_resident_before, input_resident_after
-        Size of the files that the phase was declared to read, and the share of it in the page cache.
+        Size of the files that the phase was declared to read, and the share of them in the page cache.
     account
-        How the account was made: ``exact`` (one thread of action: its parts are thread-seconds), ``scaled``
-        (several at once: thread-seconds scaled to the time in which some was active for certain), ``sampled``, or
-        ``None``: the kernel accounts no waits for a core, processes outlived the phase, whose seconds lie outside its
-        wall time, or the phase was stopped (Ctrl-Z) and continued.
+        How the account was made: ``exact`` (one thread was active at a time, and its parts are thread-seconds),
+        ``scaled`` (several were active at once, and thread-seconds are scaled to the time in which at least one was
+        certainly active), ``sampled``, or ``None`` if there is no account: the kernel does not account for waits for a
+        core, or processes outlived the phase, so that their seconds lie outside its wall time, or the phase was stopped
+        (Ctrl-Z) and continued.
     account_reason
-        Why it is sampled or lacks a cause, or why there is none.
+        Why the account is sampled or lacks a cause, or why there is none.
     account_user_s ... account_other_s, residual_s
-        Wall time by cause, s; ``other`` is asleep: network, locks, timers. Where waiting for storage is not known, it
-        cannot be told from sleep: both are ``None``, and part of the residual. The residual is wall time less all
-        causes: what the meter's clock saw and the kernel's account does not explain, and where several threads were
-        active, the time in which the tree may have been either active or asleep.
+        Wall time by cause, s; ``other`` is sleep: waiting for the network, locks and timers. If waiting for storage is
+        unknown, it cannot be distinguished from sleep: both are ``None``, and part of the residual. The residual is the
+        wall time minus all causes: what the meter's clock measured and the kernel's account does not explain and, if
+        several threads were active, the time in which the tree may have been either active or asleep.
     """
 
     run_queue_s: float | None
@@ -152,11 +155,11 @@ class Usage:
         return self.wall_s - sum(getattr(self, cause) or 0.0 for cause in ACCOUNT)
 
     def record(self) -> dict[str, Any]:
-        """All figures by name, with those of the paper's split: CPU, and I/O = wall - CPU."""
+        """All figures by name, including those of the paper's division: CPU, and I/O = wall - CPU."""
         return vars(self) | {"cpu_s": self.cpu_s, "io_s": self.wall_s - self.cpu_s}
 
     def add_spent(self, spent: struct_rusage) -> None:
-        """Add what a process used, with the children that it waited for: figures of ``wait4`` or ``getrusage``."""
+        """Add what a process and the children that it waited for have used: figures of ``wait4`` or ``getrusage``."""
         self.user_s += spent.ru_utime
         self.system_s += spent.ru_stime
         self.max_rss_bytes = max(self.max_rss_bytes, spent.ru_maxrss * 1024)
@@ -173,7 +176,8 @@ class Usage:
             self.bytes_source = "procfs"
 
     def refuse_bytes(self, reason: str | None) -> None:
-        """Declare the logical bytes unknown, if the tree moved some by calls that the kernel does not count."""
+        """Set the logical bytes to unknown if the tree moved some by calls that the kernel does not count
+        (``reason``)."""
         if reason and self.bytes_source:
             self.logical_read_bytes = self.logical_written_bytes = None
             self.bytes_reason = reason
@@ -186,9 +190,9 @@ class Usage:
         branch
             Sums over the tree.
         sampler
-            Its thread states give the wait for storage where the kernel booked none, or a wrong one.
+            Its thread states give the wait for storage if the kernel booked none, or a wrong one.
         run_queue
-            Whether the kernel accounts waits for a CPU.
+            Whether the kernel accounts for waits for a CPU.
         """
         cpu_s = branch.runtime_ns / 1e9
         if cpu_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
@@ -205,7 +209,7 @@ class Usage:
             self.memory_stall_s = branch.memory_ns / 1e9
         if sampler.delays and branch.misbooked_ns / 1e9 <= self.wall_s * OVERLAP_SHARE + OVERLAP_S:
             self.block_io_s = branch.block_io_ns / 1e9
-        elif run_queue:  # by default, Linux accounts waiting for a core and nothing else
+        elif run_queue:  # by default, Linux accounts for waits for a core and for no others
             self.wait_source = "sampled"
             if not sampler.asynchronous.found:  # a thread that waits for asynchronous calls looks asleep
                 self.block_io_s = self.off_core(sampler.waiting_s(self.wall_s), sampler)
@@ -214,7 +218,8 @@ class Usage:
         self.max_rss_bytes, self.memory_source = branch.max_rss_bytes, "taskstats"
         moved = branch.logical_read_bytes + branch.logical_written_bytes
         if moved > (self.logical_read_bytes or 0) + (self.logical_written_bytes or 0):
-            # records round down to KiB per thread: more than the exact sums means processes nobody waited for
+            # records are rounded down to KiB per thread: if they exceed the exact sums, some processes were not waited
+            # for
             self.take_bytes([getattr(branch, name) for name in BYTES])
             self.bytes_source = "taskstats"
 
@@ -232,33 +237,34 @@ class Usage:
             self.block_io_s = self.off_core(booked_s if is_booked else sampler.waiting_s(self.wall_s), sampler)
 
     def off_core(self, sampled_s: float | None, sampler: Sampler) -> float | None:
-        """A sampled wait, s; for a tree with one thread of action, at most the time it was off a core."""
+        """A sampled wait, s; if one thread was active at a time, at most the time in which none was on a core."""
         if sampled_s is None or sampler.most_active > 1:
             return sampled_s
         return max(0.0, min(sampled_s, self.wall_s - self.cpu_s - (self.run_queue_s or 0.0)))
 
     def take_pressure(self, pressure: Pressure) -> None:
-        """Take the stall times, where there are any."""
+        """Take the stall times that the kernel reports."""
         for name, total_s in pressure.read().items():
             if name in pressure.before:
                 setattr(self, f"pressure_{name}_s", total_s - pressure.before[name])
                 self.pressure_source = pressure.source
 
     def divide(self, branch: Branch | None, sampler: Sampler | None, noticed_late_s: float = 0.0) -> None:
-        """Divide the wall time by cause: fill the account.
+        """Divide the wall time by cause, that is, fill in the account.
 
         Parameters
         ----------
         branch
-            Sums over the tree by exit records; ``None`` where there are none.
+            Sums of the exit records over the tree; ``None`` if there are none.
         sampler
-            Its bounds tell how long the tree was active; ``None`` for a single thread that measures itself.
+            Has the bounds of how long the tree was active; ``None`` for a single thread that measures itself.
         noticed_late_s
-            How long the meter waited for a core before it noticed the end; that is part of the wall time, s.
+            How long the meter waited for a core before it noticed the end of the phase, s; this is part of the wall
+            time.
 
-        A tree with one thread of action is asleep for the rest of the wall time, exactly. A tree with several was
-        active for a time between two bounds: its thread-seconds are scaled to the lower one, it was asleep for what the
-        upper one leaves, and what lies between them is not explained.
+        If one thread was active at a time, the tree was asleep for exactly the rest of the wall time. If several were,
+        the tree was active for a time between two bounds: its thread-seconds are scaled to the lower bound, it was
+        asleep for the time beyond the upper bound, and the time between the bounds is not explained.
         """
         if self.run_queue_s is None:
             return
@@ -266,11 +272,11 @@ class Usage:
         known_s, is_sampled = sum(parts), self.wait_source == "sampled"
         overlap_s = known_s - self.wall_s
         if branch:
-            # daemons that ended during the phase are children of the meter, next to the phase's own process
+            # daemons that ended during the phase are children of the meter, like the phase's own process
             concurrent_s = max(0.0, branch.children_lifetime_ns / 1e9 - self.wall_s)
             overlap_s = max(overlap_s, branch.overlap_ns / 1e9 + min(concurrent_s, branch.children_active_ns / 1e9))
-            if sampler and not is_sampled:  # lifetimes do not show that children overlapped whose parent slept later
-                # and records lack what short children take to end, as these books do
+            if sampler and not is_sampled:  # lifetimes do not show an overlap of children whose parent slept later
+                # and records, like these books, lack the time that short children take to end
                 overlap_s = max(overlap_s, (branch.active_ns - branch.memory_ns) / 1e9 - sampler.activity.most_s)
         several = overlap_s > self.wall_s * OVERLAP_SHARE + OVERLAP_S
         if sampler and is_sampled and sampler.most_active > 1:
@@ -289,22 +295,23 @@ class Usage:
         parts[2] += late_s
         other_s -= late_s
         self.account = "sampled" if is_sampled else "scaled" if several else "exact"
-        waits = self.block_io_s and parts[3], self.memory_stall_s and parts[4]  # an unknown one has no part
+        waits = self.block_io_s and parts[3], self.memory_stall_s and parts[4]  # unknown ones stay ``None``
         asleep_s = None if self.block_io_s is None and self.bytes_reason is None else other_s
         vars(self).update(zip(ACCOUNT, (*parts[:3], *waits, asleep_s), strict=True))
         self.residual_s = self.unexplained_s
 
     def active_bounds_s(self, sampler: Sampler, branch: Branch | None, known_s: float) -> tuple[float, float]:
-        """Least and most time during which some thread of the tree was active, s, given its known thread-seconds."""
+        """Lower and upper bound of the time in which at least one thread of the tree was active, s, given its known
+        thread-seconds."""
         least_s, most_s = sampler.activity.bounds_s()
         unseen_s = 0.0
-        if not branch:  # unseen threads may have waited like those that were seen
+        if not branch:  # threads that were not seen may have waited like those that were
             runtime_s, *_ = sampler.seen()
             unseen_s = max(0.0, self.cpu_s - runtime_s)
             unseen_s *= 1 + (self.run_queue_s or 0.0) / runtime_s if runtime_s else 1.0
             most_s += unseen_s
         is_booked = self.wait_source != "sampled" if branch else not sampler.activity.misbooked
-        # all possible activity is in the books, or waiting for storage counts as asleep
+        # all possible activity is booked, or waiting for storage counts as sleep
         if (sampler.delays and is_booked) or sampler.asynchronous.found:
             most_s = min(most_s, known_s + unseen_s)
         most_s = min(most_s, self.wall_s)
