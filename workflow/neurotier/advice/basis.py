@@ -1,4 +1,5 @@
-"""What an advice is based on, in sentences: who was analysed first, what that showed, and what is unknown."""
+"""What an advice is based on, in sentences: which participants were analysed first, what that showed, and what is
+unknown."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, first_of, percent, seconds, size
 
 BUSY_SHOWN = 0.2
-"""From this many busy processes of others on, the page mentions them."""
+"""The page mentions other users' busy processes if there are at least this many."""
 
 
 def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[str]:
@@ -41,7 +42,8 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
 
 
 def other_hosts(inputs: Inputs, elsewhere: bool) -> list[str]:
-    """A sentence if the records are of another machine; of a cluster's nodes nobody knows the class."""
+    """A sentence if the records are of another machine or, on a cluster, which machines they are of: the classes of
+    these are unknown."""
     hosts = sorted({job.host for job in inputs.observed} - {"" if elsewhere else socket.gethostname(), ""})
     classes = "if nodes of this class have other processors, name results of theirs as advice.calibration"
     not_here = f"; {classes}" if elsewhere else ", not of this machine"
@@ -49,7 +51,7 @@ def other_hosts(inputs: Inputs, elsewhere: bool) -> list[str]:
 
 
 def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> str:
-    """Which records the costs come from, and how well they determine them."""
+    """Which records the costs come from, and how well these determine the costs."""
     named = situation.settings.advice.calibration
     if named:
         where = f"{counted(len(inputs.observed), 'record')} of {named}"
@@ -70,7 +72,7 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
 
 
 def shared_jobs(inputs: Inputs) -> list[str]:
-    """What each participant takes if several share a job."""
+    """The CPU time of each participant if several share a job."""
     if not inputs.rehearsed:
         return ["What participants take that share a job was not tried: Python's start is counted once for all of them"]
     cpu_s = statistics.fmean(job.cpu_s for job in inputs.rehearsed)
@@ -78,14 +80,14 @@ def shared_jobs(inputs: Inputs) -> list[str]:
 
 
 def passed_over(situation: Situation, inputs: Inputs) -> list[str]:
-    """Tiers that exist, but were too full to be probed."""
+    """Tiers that exist but were too full to be probed."""
     tiers = [one["work"] for one in candidates(situation.settings, situation.checks).values()]
     full = [f"tier {name}" for name in tiers if name not in inputs.probes]
     return [f"Not judged, since the smallest probe has no room there: {', '.join(full)}"] if full else []
 
 
 def cold_programs(inputs: Inputs) -> list[str]:
-    """How long loading programs takes in a cold run, if one is planned."""
+    """How long programs take to load in a cold run, if one is planned."""
     if inputs.load_s is None:
         return []
     if inputs.load_unknown_because:
@@ -97,7 +99,7 @@ def cold_programs(inputs: Inputs) -> list[str]:
 
 
 def fetching(situation: Situation, inputs: Inputs) -> list[str]:
-    """What is still to be fetched, and how long that takes; nothing for a campaign, which fetches beforehand."""
+    """What is still to be fetched, and how long that takes; empty for a campaign, which fetches before its runs."""
     to_fetch = 0 if situation.settings.is_campaign else sum(one.to_fetch_bytes for one in inputs.participants)
     if not to_fetch:
         return []
@@ -109,7 +111,8 @@ def fetching(situation: Situation, inputs: Inputs) -> list[str]:
 
 
 def others_meanwhile(inputs: Inputs, most: float, threads: int) -> list[str]:
-    """What others took during the calibration, and whether that exceeds the limit; ``threads`` are those of a job."""
+    """What other processes took during the calibration, and whether that exceeds ``most``; ``threads`` are those of a
+    job."""
     share, busy = inputs.others_cpu_share, inputs.processors.others * threads
     if share is None:
         return ["What others will take of the processors is not known, and assumed to be none"]

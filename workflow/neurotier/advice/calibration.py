@@ -1,5 +1,5 @@
-"""Calibration: who is analysed first, to learn what the analysis costs; and participant jobs as recorded: what each
-phase took and moved, and how that grows with the size of the images."""
+"""Calibration: which participants are analysed first, to learn what the analysis costs; and what their records show:
+what each phase took and moved, and how that grows with the size of the images."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MOVED = ("read_bytes", "read_files", "written_bytes", "written_files")
 QUANTITIES = ("cpu_s", "wait_s", *MOVED, "made_files")
 
 BETWEEN = "between"
-"""What a job does between its phases, treated as a phase: it starts the process of each, looks at files, makes and
-removes its work folder. All that time counts as work of a processor."""
+"""What a job does between its phases, treated as a phase: it starts the process of each phase, checks files, and makes
+and removes its work folder. All that time counts as work of a processor."""
 
 BY_IMAGE = ("stage_in", "compute", "stage_out")
-"""Phases whose base is that of an image: a tool takes a participant's images one by one."""
+"""Phases whose base cost is that of one image: a tool processes a participant's images one by one."""
 
 
 @dataclass(frozen=True)
@@ -42,25 +42,26 @@ class ObservedJob:
     Attributes
     ----------
     participant, run
-        Participant and run.
+        The participant, and the run that analysed it.
     size_bytes, images
-        Size of the participant's images according to the index, and how many there are; an app does all at once.
+        Size of the participant's images according to the index, and their number; 1 for an app, which processes all
+        together.
     phases
-        Phase, and :data:`BETWEEN`, to its quantities: time on a processor, counted in jobs, and asleep, s; bytes and
-        files read from the tier that the phase reads, and written to the tier that it writes; files that its work
-        folder was seen to hold.
+        The quantities of each phase and of :data:`BETWEEN`: time on processors, counted in jobs, and asleep, s; bytes
+        and files read from the tier that the phase reads, and written to the tier that it writes; files that were seen
+        in its work folder.
     start_s, end_s
         Start of its process and end of its last phase, s since 1970.
     queue_s
-        Time spent waiting for a processor, s; ``None`` where the kernel does not account it.
+        Time spent waiting for a processor, s; ``None`` if the kernel does not account for it.
     max_rss_bytes
         Peak memory of its largest process.
     got
         Cost of the job that fetched its images, from the record; ``None`` if there was no such job.
     work_tier, host
-        Tier of its work folder, and the machine; empty if it is not known.
+        Tier of its work folder, and the machine; empty if unknown.
     was_disturbed
-        Whether others disturbed its run.
+        Whether other users' processes disturbed its run.
     """
 
     participant: str
@@ -84,7 +85,7 @@ class ObservedJob:
 
     @property
     def queueing(self) -> float:
-        """How many times as long it took to compute as with a processor of its own."""
+        """How many times as long computing took as with a processor of its own."""
         return 1 + (self.queue_s or 0.0) / self.cpu_s if self.cpu_s else 1.0
 
 
@@ -96,7 +97,8 @@ def cpu_s_of(phases: Mapping[str, Mapping[str, float]]) -> float:
 def choose(sizes: Mapping[str, int], count: int) -> list[str]:
     """Participants of different sizes near the median, to show how time grows with size.
 
-    They divide the participants, sorted by size, into equal parts: two are those at one third and at two thirds.
+    They divide the participants, sorted by size, into equal parts: if two are chosen, those at one third and two
+    thirds.
 
     Examples
     --------
@@ -114,14 +116,15 @@ def choose(sizes: Mapping[str, int], count: int) -> list[str]:
 
 
 def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
-    """Participant jobs of this tool with these options, from the records of the calibration, by default the run's own.
+    """Participant jobs of this tool with these options, from the records that ``advice.calibration`` names, by default
+    the run's own.
 
-    Jobs of runs that others disturbed are only used if there are none else.
+    Jobs of runs that other users disturbed are used only if there are no others.
 
     Raises
     ------
     SettingsError, InputError
-        If the other folder is no results folder of this version, or has no record of this tool.
+        If the named folder is not a results folder of this version, or has no record of this tool with these options.
     """
     folder = Path(settings.advice.calibration) if settings.advice.calibration else None
     where = places if folder is None else Places(folder, folder, folder, folder, folder)
@@ -136,7 +139,8 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
         records = [read_json(where.record(name)) for name in selected if where.record(name).exists()]
         facts = {file.stem: read_json(file) for file in where.runs.glob("*.json")}
         asked = analysis(settings.to_json())
-        # Own results are all of one tool (neurotier.run.preconditions), even those whose run has lost its facts.
+        # The run's own results are all of one tool (neurotier.run.preconditions), even those whose run has lost its
+        # facts.
         lost = {} if folder else asked
         tools = {name: analysis(each["settings"]) for name, each in facts.items()}
         same = [record for record in records if tools.get(record["run"], lost) == asked]
@@ -155,7 +159,7 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
 
 
 def analysis(settings: Record) -> Record:
-    """The settings that decide what an analysis costs."""
+    """The settings that determine what an analysis costs."""
     app, tool = settings["app"], settings["tool"]
     if app["image"]:
         return {"name": app["image"], "arguments": app["arguments"]}
@@ -189,14 +193,14 @@ def observe(record: Record, images: Sequence[Image], threads: int) -> ObservedJo
 def quantities(row: Record, threads: int) -> dict[str, float]:
     """The quantities of one phase of a job of ``threads`` threads, with processors counted in jobs.
 
-    A job keeps its processors as long as any of its threads is on one, and at least as long as its CPU time takes on
+    A job occupies its processors as long as any of its threads is on one, and at least as long as its CPU time takes on
     all of them. What the compute phase reads from the work tier is not measured; it is assumed to read its input once.
-    Staging that sleeps waits for its tiers, which the model accounts for by their speeds.
+    While staging sleeps, it waits for its tiers, which the model accounts for by their speeds.
     """
     exact = [flow for flow in row["traffic"] if flow["traffic_source"] in ("staging", "growth", "page_cache")]
     moved = {name: sum(flow[name] or 0 for flow in exact) for name in MOVED}
     asleep_s = row["account_other_s"]
-    if asleep_s is None:  # part of the residual if the kernel does not account for waits for storage
+    if asleep_s is None:  # sleep is part of the residual if the kernel does not account for waits for storage
         asleep_s = max(0.0, row["residual_s"] or 0.0)
     found = moved | {
         "cpu_s": max(row["cpu_s"] / threads, min(row["cpu_s"], row["wall_s"] - asleep_s)),
@@ -208,26 +212,26 @@ def quantities(row: Record, threads: int) -> dict[str, float]:
 
 
 FEW = 4
-"""With fewer records than this, base and slope are mostly chance, and predictions try the two extremes as well."""
+"""With fewer records than this, base and slope are mostly due to chance, and predictions also try the two extremes."""
 
 Costs = dict[str, dict[str, "Scaling"]]
-"""Phase to quantity to its scaling."""
+"""The scaling of each quantity of each phase."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A base, and an amount per byte of a participant's images, neither of them negative."""
+    """A base, and an amount per byte of a participant's images; neither is negative."""
 
     base: float
     per_byte: float
 
     def of(self, size_bytes: float, times: int = 1) -> float:
-        """The amount for images of this size, with so many times the base."""
+        """The amount for images of this total size, with ``times`` times the base."""
         return times * self.base + self.per_byte * size_bytes
 
 
 def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
-    """Base and slope by least squares, neither negative.
+    """Base and slope by non-negative least squares.
 
     Examples
     --------
@@ -235,15 +239,15 @@ def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     >>> round(growing.base, 6), round(growing.per_byte, 6), round(falling.base, 6), falling.per_byte
     (1.0, 0.01, 3.0, 0.0)
     """
-    from scipy.optimize import nnls  # slow to load, and the page needs only other parts of this module
+    from scipy.optimize import nnls  # slow to load, and not needed by the page, which imports this module
 
-    scale = max(sizes) or 1.0  # both columns need one magnitude, or the solver calls the matrix singular
+    scale = max(sizes) or 1.0  # both columns need the same magnitude, or the solver takes the matrix for singular
     (base, slope), _ = nnls(np.array([[1.0, size / scale] for size in sizes]), np.array(amounts, dtype=float))
     return Scaling(float(base), float(slope / scale))
 
 
 def constant(_sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
-    """The mean, whatever the size."""
+    """The mean, independent of size."""
     return Scaling(statistics.fmean(amounts), 0.0)
 
 
@@ -261,8 +265,8 @@ def costs_of(observed: Sequence[ObservedJob], way: Way = fit) -> Costs:
     Parameters
     ----------
     way
-        :func:`fit`, or one of the extremes :func:`constant` and :func:`proportional`, which then apply to CPU time and
-        time asleep of the compute phase; bytes are always fitted.
+        :func:`fit`, or one of the extremes :func:`constant` and :func:`proportional`. It applies to the CPU time and
+        the sleep of the compute phase; all else is always fitted.
     """
 
     def scaling(phase: str, quantity: str) -> Scaling:
@@ -279,7 +283,7 @@ def costs_of(observed: Sequence[ObservedJob], way: Way = fit) -> Costs:
 
 
 def amounts_of(costs: Costs, size_bytes: float, images: int) -> dict[str, dict[str, float]]:
-    """What a participant takes, by phase and quantity."""
+    """What a participant's analysis takes, by phase and quantity."""
     return {
         phase: {name: one.of(size_bytes, images if phase in BY_IMAGE else 1) for name, one in cost.items()}
         for phase, cost in costs.items()
@@ -287,7 +291,7 @@ def amounts_of(costs: Costs, size_bytes: float, images: int) -> dict[str, dict[s
 
 
 def ways_of(observed: Sequence[ObservedJob]) -> tuple[Way, ...]:
-    """Scalings that the records do not rule out: base and slope are told apart only by images of different sizes."""
+    """The scalings that the records do not rule out: only images of different sizes separate base and slope."""
     sizes = {job.size_bytes / job.images for job in observed}
     return (fit,) if len(sizes) >= FEW and max(sizes) >= 2 * min(sizes) else (fit, constant, proportional)
 
@@ -295,7 +299,7 @@ def ways_of(observed: Sequence[ObservedJob]) -> tuple[Way, ...]:
 def scatter(observed: Sequence[ObservedJob], costs: Costs) -> float:
     """Standard deviation of the logarithm of a job's CPU time around the value that the scaling gives for its size.
 
-    A fit to two or three records leaves almost no residual; then the better of the two extremes is used instead.
+    A fit to two or three records leaves almost no residual; the better one of the two extremes is then used instead.
     """
     if len(observed) < 2:
         return 0.0
@@ -305,7 +309,7 @@ def scatter(observed: Sequence[ObservedJob], costs: Costs) -> float:
 
 
 def deviation(observed: Sequence[ObservedJob], costs: Costs, freedom: int) -> float:
-    """Root mean square of the logarithm of CPU time over what is expected, with ``freedom`` degrees of freedom."""
+    """Root mean square of the logarithm of CPU time over expected CPU time, with ``freedom`` degrees of freedom."""
     misses = [
         math.log(job.cpu_s / expected)
         for job in observed

@@ -1,4 +1,4 @@
-"""Answers for the rules: which placements and parallelisms are judged, and what the advice depends on."""
+"""What the rules need to know about an advice: which placements and parallelisms are judged, and what it depends on."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GIB = 1 << 30
 COLD = "cold"
 
 Placement = dict[str, str]
-"""Role to name of the tier."""
+"""The name of each role's tier."""
 
 
 class AdvicePlan:
-    """Answers for the input functions and parameters of the rules.
+    """Computes the rules' input files and parameters.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ class AdvicePlan:
 
     @property
     def candidates(self) -> dict[str, Placement]:
-        """Placements to judge; those whose tier has no room for a probe are left out, unless they were named."""
+        """The placements to judge; those whose work tier has no room for a probe are left out, unless the user named
+        them."""
         found = candidates(self.settings, self.checks)
         if self.checks or self.settings.is_campaign:
             return found
@@ -50,7 +51,7 @@ class AdvicePlan:
         return [self.places.checked(self.plan.node_class)] if self.plan.elsewhere else []
 
     def probed(self, _calibration: Path | str) -> list[Path]:
-        """Probe tables of the tiers that placements use; requested once the calibration has been chosen."""
+        """Probe tables of the tiers that the placements use; requested only once the calibration has been chosen."""
         used = {
             tier
             for tiers in self.candidates.values()
@@ -64,7 +65,7 @@ class AdvicePlan:
         return [] if self.plan.elsewhere else [self.places.advice / "rehearsal.json"]
 
     def analysed(self, calibration: Path | str) -> list[Path]:
-        """Marker that those who are analysed first are done, if there are any."""
+        """Marker that the participants of the calibration are done, if there are any."""
         return self.plan.calibrated() if read_json(Path(calibration))["participants"] else []
 
     def others(self) -> list[Path]:
@@ -73,9 +74,9 @@ class AdvicePlan:
         return sorted(Path(named, "profile", "records").rglob("*.json")) if named else []
 
     def asked(self) -> Record:
-        """What the advice depends on besides its input files: if it changes, the advice is made again.
+        """What the advice depends on in addition to its input files: if it changes, the advice is made again.
 
-        That includes free room, in whole GiB, and whether more participants are done.
+        This includes the free room, in whole GiB, and whether more participants are done.
         """
         records = self.places.profile.glob("records/**/*.json")
         return {
@@ -101,10 +102,10 @@ class AdvicePlan:
 
 
 def candidates(settings: Settings, checks: Sequence[Path]) -> dict[str, Placement]:
-    """Placements to judge, by their names for people.
+    """The placements to judge, by the names that users see.
 
-    The campaign's; without a campaign, the one in use, and for every other tier that exists, one with the role ``work``
-    moved there.
+    In a campaign, these are its placements. Otherwise they are the one in use and, for every other tier that exists,
+    one with the role ``work`` moved there.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def exists(settings: Settings, name: str) -> bool:
 
 
 def caches(settings: Settings) -> list[str]:
-    """States of the page cache to judge: those of the campaign, else ``as found``."""
+    """States of the page cache to judge: those of the campaign, or ``as found``."""
     return settings.campaign.cache if settings.is_campaign else ["as found"]
 
 

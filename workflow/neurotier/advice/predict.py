@@ -1,18 +1,21 @@
 """Predictions: the makespan of a placement, with an interval that covers what is not known exactly.
 
-First the participants as tasks of the model's machine (:func:`workload_of`), then what is drawn, and predicted of them.
-The prediction is that of the fluid model, with medians of the probe and the best fit to the calibration. The interval
-is from the 5th to the 95th percentile of draws, each of which varies:
+The participants become tasks of the model's machine (:func:`workload_of`). The prediction is that of the fluid model,
+with the medians of the probe and the best fit to the calibration. The interval is from the 5th to the 95th percentile
+of random draws, each of which varies:
 
-- the speed of every tier, also for small files, between the least and the most that the probe measured;
-- how CPU time grows with size: by few records, or images of nearly one size, as fitted, not at all, or in proportion;
-- CPU time of each job by the scatter of the records, and of all together by that over the root of their number;
-- how many processors others keep busy, from none to twice as many as during the calibration;
-- how many images fetched at once come as fast as those of the calibration: as many as then, to as many as asked for;
-- how much of what a job has written to a network tier is not cached when it reads it: from none to all;
+- the speed of every tier, also for small files, between the lowest and the highest that the probe measured;
+- how CPU time grows with size, if there are few records, or images of nearly one size: as fitted, not at all, or in
+  proportion;
+- the CPU time of each job by the scatter of the records, and that of all jobs together by this scatter over the square
+  root of the number of records;
+- how many processors other users keep busy, from none to twice as many as during the calibration;
+- how many images can be fetched at once at the speed seen in the calibration: from as many as were then, to as many as
+  requested;
+- how much of what a job has written to a network tier is no longer cached when it is read: from none to all;
 
-and around each of them by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``. What moves no
-end by more than 2 % is not drawn.
+and around each of these the error that the model has if all its inputs are known, ``MODEL_ERROR``. What moves neither
+end of the interval by more than 2 % is not drawn.
 """
 
 from __future__ import annotations
@@ -35,21 +38,21 @@ from neurotier.model.this_machine import FileCost, Probed, TierFigures, machines
 START_UP = "start_up"
 
 SLOT_OF = {"stage_in": "stage_in", **dict.fromkeys(COMPUTING_PHASES, "compute"), "stage_out": "stage_out"}
-"""Phase to the slot that a participant holds during it, if some copy while others compute."""
+"""The slot that a participant holds during each phase, if some participants copy while others compute."""
 
 READS = {"stage_in": "dataset", "container_start": "images", "compute": "work", "stage_out": "work"}
 WRITES = {"stage_in": "work", "compute": "work", "stage_out": "results"}
 """Roles of the tiers that a phase reads from and writes to."""
 
 FURTHEST = math.log(10)
-"""How far off the mean of few records may be drawn at most: with two records Student's distribution is unbounded, and a
-makespan of ages would take hours to simulate."""
+"""The largest error of the mean of few records that is drawn (logarithm): Student's distribution is unbounded, and with
+two records a drawn makespan might be so long that it takes hours to simulate."""
 
 
 @dataclass(frozen=True)
 class Participant:
-    """A participant to analyse: size of the images, how much of them must be fetched, how many times as long as usual
-    for that size the analysis takes, and how many images are analysed one by one."""
+    """A participant to analyse: the size of the images, how much of them must be fetched, how many times as long the
+    analysis takes as is usual for that size, and how many images are analysed one by one."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
@@ -64,20 +67,20 @@ class Storage:
     Attributes
     ----------
     tiers
-        Role to name of the tier.
+        The name of each role's tier.
     figures
-        Name of a tier to what was probed of it.
+        What was probed of each tier, by its name.
     resident
         Share of the images that is in the page cache at the start.
     files
-        Name of a tier to what a file of the tool takes there (:mod:`neurotier.advice.small_files`).
+        What a file of the tool costs on each tier (:mod:`neurotier.advice.small_files`).
     expiry_s, dirty_bytes
-        Age at which the kernel writes dirty pages back, s, and how many dirty bytes it allows a participant.
+        Age at which the kernel writes dirty pages back, s, and how many dirty bytes it allows per participant.
     load_s
-        Phase to how long the first jobs wait for their programs, s; empty if these are in the page cache.
+        How long the first jobs wait in each phase for their programs, s; empty if these are in the page cache.
     reread
-        Share of what a job wrote to a network tier that it reads from there instead of the page cache. Some file
-        systems drop cached data when they find that a file was changed; half is assumed.
+        Share of what a job wrote to a network tier that it then reads from the tier instead of the page cache. Some
+        file systems drop cached data when they find that a file has changed; half is assumed.
     """
 
     tiers: Mapping[str, str]
@@ -90,7 +93,7 @@ class Storage:
     reread: float = 0.5
 
     def resident_of(self, phase: str, role: str) -> float:
-        """Share of what a phase reads that is in the page cache."""
+        """Share of the bytes that a phase reads which is in the page cache."""
         if phase == "stage_in":
             return self.resident
         return 1 - self.reread if role == "work" and KINDS[self.figures[self.tiers[role]].kind].remote else 1.0
@@ -103,13 +106,12 @@ class Fetching:
     Attributes
     ----------
     cpu_s, wait_s
-        CPU time of fetching a participant's images, and further time spent waiting, s.
-    s_per_byte
-        The same per byte.
-    at_once
+        CPU time of fetching a participant's images, and the time spent waiting for them, without the part that grows
+        with size, s.
+    s_per_byte Waiting time per byte, s. at_once
         How many participants' images are fetched at once; 0 if none are fetched during the run.
     more_at_once
-        How many more were asked for, of which it is not known whether they come as fast; taken as not.
+        How many more were requested; whether fetching so many at once is as fast is unknown, and assumed not to be.
     """
 
     cpu_s: float = 0.0
@@ -134,20 +136,19 @@ def workload_of(
     copied: Costs,
     beside: int = 0,
 ) -> Workload:
-    """A task per participant, in order of start. What precedes the first jobs is not in the makespan.
+    """A task per participant, in order of start. The time before the first participants begin is not part of the
+    makespan.
 
     Parameters
     ----------
     costs
-        Of a participant alone in a job.
-    first
-        How many participants start at once, before any program is in the page cache, and compute at once.
+        Costs of a participant that is alone in a job. first How many participants compute at once, and so how many
+        start before their programs are in the page cache.
     jobs
-        Who shares a job, as positions in ``participants``, in order.
-    copied
-        Of a participant in a fork of a job's process, without Python's start.
+        The participants of each job, as positions in ``participants``, in order. copied Costs of a participant in a
+        fork of a job's process, without Python's start-up.
     beside
-        How many of a job copy while others compute.
+        How many participants of a job copy while others compute.
     """
     largest_bytes, warm = max(one.size_bytes for one in participants), replace(storage, load_s={})
     launch_s = costs[START_UP]["cpu_s"].of(largest_bytes) if START_UP in costs else 0.0
@@ -158,12 +159,12 @@ def workload_of(
     arrivals = {position: [Step(LAUNCH, "arrival", number)] for number, position in enumerate(fetched, start=1)}
     tasks: list[tuple[Step, ...]] = []
     made = []
-    # those whose images are here go first, as in a pool
+    # participants whose images are here go first, as in a pool
     for members in (sorted(job, key=arrivals.__contains__) for job in jobs):
         own, alone = storage if len(tasks) < first else warm, len(members) == 1
         copying = max(0, min(beside, len(members) - first))
         slots = {"stage_in": copying, "compute": first, "stage_out": copying} if copying else {}
-        # participants of a job share a process, which loads what all use
+        # participants of a job are forks of one process, which loads the programs that all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
         launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
         made.append(Job(range(len(tasks), len(tasks) + len(members)), launch, slots, first + copying))
@@ -175,7 +176,8 @@ def workload_of(
 
 
 def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
-    """The steps of a participant that holds a slot of its job while it copies in, computes, and copies out."""
+    """Add the steps by which a participant takes and returns the slots of its job for copying in, computing and copying
+    out."""
     made: list[Step] = []
     for slot, group in itertools.groupby(steps_of_job, key=lambda step: SLOT_OF.get(step.phase)):
         inside = list(group)
@@ -184,11 +186,12 @@ def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
 
 
 def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step]:
-    """The steps of one job, phase by phase.
+    """The steps of one participant, phase by phase.
 
-    When staging, CPU time that grows with size is copying, which the speeds of the tiers include; only the fixed part
-    counts as computing. What a job shorter than ``expiry_s`` writes to its work folder is deleted before the kernel
-    writes it back, so it stays in the page cache, if the tier has one and it is no more than may be dirty.
+    In staging, the CPU time that grows with size is that of copying, which is included in the speeds of the tiers; only
+    the fixed part counts as computing. What a participant that takes less than ``expiry_s`` writes to its work folder
+    is deleted before the kernel writes it back, so it stays in the page cache, if the tier has one and so many bytes
+    may be dirty.
     """
     images, steps_of_job = participant.images, list[Step]()
     taken = amounts_of(costs, participant.size_bytes, images)
@@ -201,7 +204,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
         wait_s = took["wait_s"] + storage.load_s.get(phase, 0.0)
         if phase in READS:
             steps_of_job += reads(phase, READS[phase], took["read_bytes"], storage)
-            opened = (1 - storage.resident_of(phase, READS[phase])) * took["read_files"]  # others are cached
+            opened = (1 - storage.resident_of(phase, READS[phase])) * took["read_files"]  # the others are cached
             wait_s += opened * open_s(storage.figures[storage.tiers[READS[phase]]])
         if phase in WRITES:
             tier = storage.tiers[WRITES[phase]]
@@ -219,7 +222,7 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
 
 
 def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
-    """Steps that read from a role's tier; tmpfs and DAX have no cache."""
+    """The steps that read from a role's tier; tmpfs and DAX have no page cache."""
     tier = storage.tiers[role]
     if KINDS[storage.figures[tier].kind].in_memory:
         return [Step(phase, "read", count, tier)]
@@ -229,7 +232,7 @@ def reads(phase: str, role: str, count: float, storage: Storage) -> list[Step]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What predictions are computed from, the same for all placements.
+    """The inputs of predictions that are the same for all placements.
 
     Attributes
     ----------
@@ -238,21 +241,19 @@ class Inputs:
     participants
         Participants to analyse, in the order of the index.
     fetching
-        How images are fetched meanwhile.
+        How images are fetched while others are analysed.
     probes
-        Tier to its probe.
+        The probe of each tier.
     processors, page_cache
-        Of this node.
-    jobs, beside
-        Who shares a job, as positions in ``participants``, in order; and how many copy while others compute.
-    rehearsed
-        Participants of the job that was tried with several, if one was.
+        The processors and the page cache of this node. jobs, beside The participants of each job, as positions in
+        ``participants``, in order; and how many of a job copy while others compute. rehearsed The participants of the
+        rehearsal's shared job, if there was one.
     load_s
-        Phase to how long it waits for its programs in the first jobs of a cold run, s; ``None`` if no run is cold.
+        How long each phase waits for its programs in the first jobs of a cold run, s; ``None`` if no run is cold.
     load_unknown_because
-        Why that is not known, else empty.
+        Why that is unknown; otherwise empty.
     others_cpu_share
-        Share of the processors that others took meanwhile; ``None`` if unknown.
+        Share of the processors that other processes took in the calibration or rehearsal; ``None`` if unknown.
     """
 
     observed: Sequence[ObservedJob]
@@ -279,7 +280,7 @@ def predict(inputs: Inputs, storage: Storage, parallelism: int) -> Prediction:
 def workload(
     inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: Way = fit
 ) -> Workload:
-    """The workload of some participants, with costs that scale in one of the ways."""
+    """The workload of some participants, with costs that scale as ``way`` says."""
     files, work = costs_here(inputs.observed, inputs.probes, parallelism), inputs.probes[storage.tiers["work"]].usual
     cache = inputs.page_cache.before(tier_speed(work, parallelism))
     storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
@@ -289,13 +290,13 @@ def workload(
 
 
 def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:
-    """A workload and a machine drawn from what is possible; ``machine`` has its tiers drawn already."""
+    """Draw a possible workload and machine; the speeds of the tiers of ``machine`` have been drawn before."""
     others = inputs.processors.others * rng.uniform(0, 2)
     machine = replace(machine, processors=replace(inputs.processors, others=others))
     ways = ways_of(inputs.observed)
     way = ways[rng.integers(len(ways))]
     spread = scatter(inputs.observed, costs_of(inputs.observed, way))
-    few = rng.standard_t(max(len(inputs.observed) - 1, 1))  # with few records the scatter, too, is known only roughly
+    few = rng.standard_t(max(len(inputs.observed) - 1, 1))  # with few records the scatter itself is known only roughly
     together = max(-FURTHEST, min(few * spread / math.sqrt(len(inputs.observed)), FURTHEST))
     slowness = np.exp(together + spread * rng.standard_normal(len(inputs.participants)) - spread**2 / 2)
     participants = [
@@ -309,7 +310,8 @@ def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, r
 
 
 def paper_s(inputs: Inputs, storage: Storage) -> float:
-    """Makespan by the paper's Eq. (1), s: all bytes by one stream, tier after tier, from and to the device."""
+    """Makespan by the paper's Eq. (1), s: all bytes are moved by one stream, one tier after the other, from and to
+    devices."""
     total_s, costs = 0.0, costs_of(inputs.observed)
     taken = [amounts_of(costs, one.size_bytes, one.images) for one in inputs.participants]
     for phase in costs:

@@ -1,4 +1,4 @@
-"""What the advice predicted for a run: the row of ``advice.tsv`` for its placement, tool and parallelism."""
+"""The prediction that the advice made for a run: the row of ``advice.tsv`` for its placement, tool and parallelism."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from neurotier.core.tables import Row
 
 KNOWN_BY = ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", "parallelism", "participants")
-"""What an advice and a run must share: a prediction for more participants says nothing about fewer."""
+"""Columns in which an advice and a run must agree: a prediction for more participants says nothing about fewer."""
 
 
 def advised(advice: Iterable[Row], run: Row) -> Row | None:

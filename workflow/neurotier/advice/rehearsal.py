@@ -1,13 +1,14 @@
-"""The rehearsal: participants of the calibration are analysed once more, with nothing else running; nothing is kept.
+"""The rehearsal: participants of the calibration are analysed once more, with nothing else running; no results are
+kept.
 
-The calibration's participants have a job each, while Snakemake is busy, too. If participants are short, and so share
-jobs, they are analysed once more in one job: that shows what each takes in a fork of the job's process. If others
-disturb it, it is tried again.
+In the calibration, Snakemake is busy at the same time. If participants are short, they are analysed once more in one
+job, as many at once as there are processors: this shows what each takes in a fork of the job's process. If other users
+disturb that, it is tried again.
 
-The calibration finds interpreter, libraries, tool and container image in the page cache; a cold run does not, where
-root drops the whole cache. So one of its participants is analysed with an empty page cache, dropped as in a campaign,
-after the images were read again: what the participant then waits for storage, before and while it computes, is for
-programs, and so is what the job waits before it forks. The first jobs of a run wait for the same pages at the same
+The calibration finds the interpreter, libraries, tool and container image in the page cache; a cold run does not if
+root drops the whole cache. So one of the participants is analysed with an empty page cache, dropped as in a campaign,
+after its images have been read again: the participant's waits for storage, before and while it computes, are then waits
+for programs, and so are the job's waits before it forks. The first jobs of a run wait for the same pages at the same
 time, each as long; later jobs find them cached.
 """
 
@@ -43,20 +44,21 @@ from neurotier.run.participants import Selected
 from neurotier.storage.page_cache import drop, read
 
 TRIES = 3
-"""How often to try while others disturb it."""
+"""How often it is tried at most if other users disturb it."""
 
 LONGEST_S = 60.0
-"""Calibration participants who together took longer, s, are not analysed once more to learn about shared jobs."""
+"""If the calibration's participants took longer than this together, s, they are not analysed once more in a shared
+job."""
 
 COPIED = ("dataset.json", "tool.json", "image.json", "caches.json")
-"""What a participant job reads of the index, besides the table made for it."""
+"""Files of the index that a participant job reads, in addition to the table of images, which is made for it."""
 
 PHASES = ("start_up", "container_start", "compute")
-"""Phases that load programs; what staging reads are images, which the model knows."""
+"""Phases that load programs; what staging reads are images, which the model accounts for."""
 
 
 def read_rehearsed(found: Record, selected: Selected, threads: int) -> list[ObservedJob]:
-    """The participants of the job tried by :func:`rehearse_shared`; none if there was no such job.
+    """The participants of the job that :func:`rehearse_shared` ran; none if there was no such job.
 
     Parameters
     ----------
@@ -65,29 +67,29 @@ def read_rehearsed(found: Record, selected: Selected, threads: int) -> list[Obse
     selected
         Participants with their images.
     threads
-        Threads of each.
+        Threads of each participant.
     """
     job = found.get("shared") or {"records": []}
     return [observe(record, selected[record["participant"]], threads) for record in job["records"]]
 
 
 def rehearse_shared(settings: Settings, known: Places, participants: Selected, log: Path) -> Record:
-    """Analyse participants in one job, as many at once as there are processors, until others leave it undisturbed.
+    """Analyse participants in one job, as many at once as there are processors; repeat it if other users disturb it.
 
     Parameters
     ----------
     settings, known
         Of the run.
     participants
-        Whom to analyse, with their images.
+        The participants to analyse, with their images.
     log
         File for what the job prints.
 
     Returns
     -------
     dict
-        ``records`` of the participants, and ``others_cpu_share``, what others took of the processors meanwhile, if that
-        can be told. Of several tries it is the one that was disturbed least.
+        ``records`` of the participants, and ``others_cpu_share``, the share of the processors that other processes took
+        meanwhile, or ``None``. Of several tries, that which was disturbed least.
 
     Raises
     ------
@@ -112,9 +114,9 @@ def rehearse_shared(settings: Settings, known: Places, participants: Selected, l
 
 @contextmanager
 def scratch_results(settings: Settings, known: Places, participants: Selected, log: Path) -> Iterator[Places]:
-    """A results folder with what the jobs of some participants read; nothing of it is left afterwards.
+    """Make a results folder with all that the jobs of some participants read; it is removed afterwards.
 
-    The container image has been verified for these results, as in a run before its participant jobs.
+    The container image is verified for these results first, as in a run before its participant jobs.
     """
     folder = partial_of(known.advice / "rehearsal")
     own = replace(settings, results=f"{settings.results}/{folder.relative_to(known.results)}")
@@ -134,17 +136,17 @@ def scratch_results(settings: Settings, known: Places, participants: Selected, l
 
 
 def run_job(places: Places, names: Sequence[str], log: Path) -> float:
-    """Run the job of some participants, as many at once as there are processors for, as Snakemake would.
+    """Run one job that analyses some participants, as many at once as there are processors, as Snakemake would run it.
 
     Returns
     -------
     float
-        How long its own process, without its forks for participants, waited for storage, s; 0 if not accounted.
+        How long the job's own process, without its forks for participants, waited for storage, s; 0 if the kernel does
+        not account for it.
 
     Raises
     ------
-    ToolError
-        If it fails.
+    ToolError If the job fails.
     """
     words = ["analyze-participants", "--only", *names, "--results", str(places.results), "--log", str(log)]
     threads = threads_of(load_settings(places.results))
@@ -163,7 +165,7 @@ def measure_cold_start(
 ) -> dict[str, float]:
     """Analyse a participant with an empty page cache; returns how long each phase waited for its programs, s.
 
-    An ordinary user's cold run finds programs in the page cache, so there is nothing to load.
+    The result is empty for an ordinary user, whose cold runs find programs in the page cache.
 
     Parameters
     ----------
@@ -172,7 +174,7 @@ def measure_cold_start(
     name, images
         The participant.
     files
-        The images' files, which are read into the page cache.
+        The files of the images, which are read into the page cache first.
     log
         File for what the job prints.
 
@@ -192,7 +194,7 @@ def measure_cold_start(
 
 
 def loading_s(phases: Sequence[Record]) -> dict[str, float]:
-    """How long each phase waited for storage, s; if the kernel does not account for that, all its time off a core.
+    """How long each phase waited for storage, s; if the kernel does not account for that, all of its time off a core.
 
     >>> usage = {"wall_s": 3.0, "cpu_s": 1.0, "run_queue_s": 0.5}
     >>> phases = [("start_up", 0.25), ("stage_in", 9.0), ("compute", None)]

@@ -1,4 +1,4 @@
-"""Room: the bytes that a placement needs on each tier at the same time, and whether they are free."""
+"""Room: the bytes that a placement needs on each tier at the same time, and whether so many are free."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ NEEDING = ("dataset", "work", "results")
 
 
 def free_on(tier: Tier) -> tuple[object, int | None]:
-    """What tells a tier's room from that of others, and its free bytes: tiers on one file system share them, but for a
-    declared capacity and a folder's quota (its file system then says another size); for tmpfs at most the available
-    memory, whatever the size of its mount."""
+    """A key that identifies the room which a tier may share with others, and its free bytes; ``None`` for a tier that
+    each node has for itself.
+
+    Tiers on one file system share its room, unless a tier has a declared capacity, or its folder a quota (the file
+    system then reports another size). For tmpfs, the free bytes are at most the available memory, whatever the size of
+    the mount.
+    """
     if tier.node or not tier.path.is_dir():
         return tier.name, None
     own = tier.capacity_bytes and tier.name
@@ -29,11 +33,11 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
     Parameters
     ----------
     tiers
-        Role to tier.
+        The tier of each role.
     needed
-        Role to bytes.
+        The bytes that each role needs.
     free
-        Tier to its room, which others may share, and bytes; ``None`` for a tier that each node has for itself.
+        The result of :func:`free_on` for each tier.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""The situation before a run: who remains to be analysed, what exists already, and the machine with its tiers."""
+"""The situation before a run: the participants that remain to be analysed, what exists already, and the machine with
+its tiers."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from neurotier.run.participants import Selected, names_of_shares, selected_by
 from neurotier.run.plan import Plan
 
 HALF = 0.5
-"""Share of the CPU time of fetching that is put down to the participant, not to the start of the job."""
+"""Share of the CPU time of fetching that is attributed to the participant, and not to the start of the job."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Situation:
     settings, places
         Of the run.
     checks
-        What a node of a cluster found of the tiers; this machine is then a node of the same class. If empty, jobs run
-        on this machine alone.
+        Tables of what a node of a cluster found of the tiers; this machine is then a node of the same class. Empty if
+        jobs run on this machine alone.
     """
 
     settings: Settings
@@ -59,7 +60,7 @@ class Situation:
 
     @cached_property
     def participants(self) -> Selected:
-        """Every participant that the index selects, with the images."""
+        """All participants that the index selects, with their images."""
         return selected_by(self.places.images_table)
 
     @cached_property
@@ -69,7 +70,7 @@ class Situation:
 
     @cached_property
     def remaining(self) -> list[str]:
-        """Who is to be analysed: those who are not done, or everyone if all are done or in a campaign."""
+        """The participants to analyse: those that are not done, or all of them if all are done, or in a campaign."""
         if self.settings.is_campaign:
             return list(self.participants)
         return [name for name in self.participants if not self.places.record(name).exists()] or list(self.participants)
@@ -89,7 +90,8 @@ class Situation:
         return observed
 
     def others_share(self, rehearsed: Record) -> float | None:
-        """Share of the processors that others took during the rehearsal, or else the calibration, if known."""
+        """Share of the processors that other processes took during the rehearsal or, without that, during the
+        calibration, if known."""
         shared = rehearsed.get("shared") or {}
         if shared.get("others_cpu_share") is not None:
             return float(shared["others_cpu_share"])
@@ -107,19 +109,22 @@ class Situation:
 
     @cached_property
     def fetching(self) -> Fetching:
-        """How images are fetched. Runs of a campaign fetch nothing, since all images are there before they begin; those
-        of a cluster's jobs are fetched where Snakemake runs. Of others, those are fetched that come next."""
+        """How images are fetched while participants are analysed.
+
+        Not at all in runs of a campaign, since all images are present before they begin, nor in a cluster's jobs, since
+        images are fetched on Snakemake's machine.
+        """
         with_fetch = [(job.size_bytes, job.got) for job in self.observed if job.got]
         if self.settings.is_campaign or self.plan.is_plain or not with_fetch or self.checks:
             return Fetching()
         at_once = self.settings.dataset.concurrent_gets
-        if self.settings.advice.calibration:  # another dataset comes from elsewhere
+        if self.settings.advice.calibration:  # the calibration's images, of another dataset, come from another source
             return Fetching(at_once=at_once)
         fetched = [size_bytes if got.get("fetched_files") else 0 for size_bytes, got in with_fetch]
-        # several at once may have waited longer than the time that passed
+        # the waits of several fetches at once may add up to more than the time that passed
         waits_s = [max(0.0, got["wall_s"] - got["cpu_s"] - got["run_queue_s"]) for _, got in with_fetch]
         took = fit(fetched, waits_s)
-        if not took.per_byte:  # two of nearly the same size do not show growth: many would cost as much as one
+        if not took.per_byte:  # images of nearly one size show no growth: many would cost as much as one
             took = proportional(fetched, waits_s)
         cpu_s = HALF * statistics.median(got["cpu_s"] for _, got in with_fetch) if any(fetched) else 0.0
         known = min(at_once, sum(map(bool, fetched)) or at_once)
@@ -127,32 +132,32 @@ class Situation:
 
     @property
     def jobs(self) -> list[list[int]]:
-        """Who shares a job, as positions among those who remain, in order of start: whoever is next, as one ends."""
+        """The participants of each job, as positions in ``remaining``, in the order in which they are started."""
         count = len(names_of_shares(len(self.remaining), self.settings, bool(self.checks)))
         order = sorted(range(len(self.remaining)), key=lambda number: -self.sizes[self.remaining[number]])
         return [order[first::count] for first in range(count)]
 
     @property
     def beside(self) -> int:
-        """How many participants of a job copy while others compute; in the runs of a campaign none."""
+        """How many participants of a job copy while others compute; none in the runs of a campaign."""
         return 0 if self.settings.is_campaign else self.settings.shares.staging_beside
 
     def rehearse(self, chosen: Sequence[str], log: Path) -> Record:
-        """Analyse participants of the calibration once more, to learn what it does not show.
+        """Analyse participants of the calibration once more, to learn what the calibration does not show.
 
         Parameters
         ----------
         chosen
-            Participants of the calibration; none if the records of another results folder serve as one.
+            Participants of the calibration; none if the records of another results folder serve as calibration.
         log
-            File for what jobs print.
+            File for the jobs' output.
 
         Returns
         -------
         dict
-            ``shared``: what :func:`neurotier.advice.rehearsal.rehearse_shared` gives, or ``None`` where participants
-            share no jobs, or take too long. ``load_s``: what :func:`neurotier.advice.rehearsal.measure_cold_start`
-            gives; ``why``: why that is not known, else empty.
+            ``shared``: the result of :func:`neurotier.advice.rehearsal.rehearse_shared`, or ``None`` if participants do
+            not share jobs, or take too long. ``load_s``: the result of
+            :func:`neurotier.advice.rehearsal.measure_cold_start`. ``why``: why these are unknown; otherwise empty.
         """
         found: Record = {"shared": None, "load_s": {}, "why": ""}
         images = {name: self.participants[name] for name in chosen}
@@ -173,7 +178,7 @@ class Situation:
         return found
 
     def to_fetch(self, tier: str) -> dict[str, int]:
-        """Participant to the bytes that are still to be fetched to the dataset tier."""
+        """How many bytes of each participant's images are still to be fetched to the dataset tier."""
         clone, links_to = clone_on(self.settings, self.places, tier), self.settings.dataset.links_to
         return {
             name: size_of([image for image in self.participants[name] if not is_present(clone, image.path, links_to)])
@@ -181,7 +186,8 @@ class Situation:
         }
 
     def resident(self, cache: str, tier: str) -> float:
-        """Share of the images in the page cache when the jobs read them. Images yet to be fetched count as cached."""
+        """Share of the images that is in the page cache when jobs read them. Images that are still to be fetched count
+        as cached."""
         if cache in ("cold", "warm"):
             return 0.0 if cache == "cold" else 1.0
         clone, links_to = clone_on(self.settings, self.places, tier), self.settings.dataset.links_to
@@ -200,13 +206,13 @@ class Situation:
         tables
             Probe tables of the tiers.
         rehearsed
-            What :meth:`rehearse` gave; empty if there was no rehearsal.
+            What :meth:`rehearse` returned; empty if there was no rehearsal.
         """
         probes = {table.stem: read_probed(table) for table in tables}
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
         tried = read_rehearsed(rehearsed, self.participants, self.plan.threads)
         share = self.others_share(rehearsed)
-        # processes of others wait for the processors as ours did
+        # other users' processes wait for the processors as ours did
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
         cores = len(os.sched_getaffinity(0))
         others = max(0.0, (share or 0.0) * cores * queueing - (cores - usable_cores()))  # a quota leaves them the rest
@@ -243,8 +249,8 @@ class Situation:
 
 
 def as_alone(jobs: Sequence[ObservedJob], processors: Processors) -> list[ObservedJob]:
-    """Jobs of one run with the CPU time that each would have taken on a core of its own: hardware threads that share a
-    core are slower, which the model adds itself."""
+    """The jobs of one run with the CPU time that each would have taken on a core of its own: hardware threads that
+    share a core are slower, which the model itself takes into account."""
     at_once = peak([(job.start_s, job.end_s) for job in jobs])
     speed = replace(processors, others=0.0).speed(min(at_once, processors.threads))
     return [
@@ -254,17 +260,17 @@ def as_alone(jobs: Sequence[ObservedJob], processors: Processors) -> list[Observ
 
 
 def choose_first(situation: Situation) -> list[str]:
-    """Who is analysed first: participants who are already done, otherwise some whose images are here, otherwise any;
-    nobody if the records of another results folder serve as calibration.
+    """The participants to analyse first: some that are done already, otherwise some whose images are here, otherwise
+    any; none if the records of another results folder serve as calibration.
 
     Raises
     ------
     SourceError
-        If the chosen participants' images are neither here nor known anywhere.
+        If git-annex knows of no copy of an image of a chosen participant.
     """
     settings = situation.settings
     if settings.advice.calibration:
-        situation.observed  # noqa: B018  # an error in that folder shall come before minutes of probing
+        situation.observed  # noqa: B018  # an error in that folder should be raised before minutes of probing
         return []
     sizes = situation.sizes
     count = min(settings.advice.participants, len(sizes))

@@ -1,16 +1,18 @@
-"""What small files cost on each tier: a term of the prediction, calibrated where the participants were analysed first.
+"""What small files cost on each tier: a term of the prediction, relative to the tier where the calibration was done.
 
-Per participant, with n files that are made, looked at and removed on the work tier, by the probe of a tier with P
-streams: cpu(tier, P) and wait(tier, P), both in s per file, and P / wait(tier, P), files/s, which all share.
+A participant makes, looks at and removes n files on the work tier. The probe of a tier with P streams gives cpu(tier,
+P) and wait(tier, P), both in s per file, and P / wait(tier, P), the files/s of all streams together.
 
-- CPU time of the calls is part of what the calibration has measured, on its own tier c. It is taken off there and put
-  in again for the tier t that is predicted: ``cpu_s + n * (cpu(t, P) - cpu(c, 1))``, in s; on the tier of the
-  calibration, alone, that is nothing. Where c was not probed, nothing is taken off, and nothing put in.
-- Waiting for storage is not taken from the calibration, whose tier is another, so ``n * wait(t, P)`` is added, as a
-  step in which the participant makes at most ``1 / wait(t, 1)`` files/s, and all at once ``P / wait(t, P)``. Waiting
-  for a network is booked as time asleep, which is taken over: of it, ``n * wait(c, 1)`` is taken off where c is one.
+- The CPU time of these calls is part of what the calibration has measured, on its own tier c. It is subtracted for c
+  and added for the predicted tier t: ``cpu_s + n * (cpu(t, P) - cpu(c, 1))``, in s; for t = c and P = 1, this changes
+  nothing. If c was not probed, nothing is subtracted or added.
+- Waiting for storage is not taken from the calibration, whose tier may be another, so ``n * wait(t, P)`` is added, as a
+  step in which the participant makes at most ``1 / wait(t, 1)`` files/s, and all together at most ``P / wait(t, P)``.
+  Waiting for a network, however, is booked as sleep, which is taken from the calibration: if c is a network tier, ``n *
+  wait(c, 1)`` is subtracted from it.
 
-Files are counted by walks, at least so many: what is made and removed between two of them is in the CPU time alone.
+Files are counted by walks, which give a lower bound: files that are made and removed between two walks are accounted
+for only in the CPU time.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from neurotier.model.machine import Machine
 from neurotier.model.this_machine import FileCost, Probed, file_cost
 
 FILES_SPREAD = 0.3
-"""How much more or less a tool's files may cost than the probe's: standard deviation of the logarithm, assumed. Folders
-are deeper or shallower, files larger or smaller, and inodes may just have been freed."""
+"""How much more or less a tool's files may cost than the probe's: standard deviation of the logarithm, an assumption.
+The tool's folders may be deeper or shallower, its files larger or smaller, and inodes may just have been freed."""
 
 
 def are_known(observed: Sequence[ObservedJob], probes: Mapping[str, Probed]) -> bool:
@@ -53,13 +55,14 @@ def without_files(observed: Sequence[ObservedJob], probes: Mapping[str, Probed])
 
 
 def costs_here(observed: Sequence[ObservedJob], probes: Mapping[str, Probed], parallelism: int) -> dict[str, FileCost]:
-    """Cost of a file in addition to that of the jobs without files, by tier, at this parallelism."""
+    """Cost of a file on each tier at this parallelism, to be added to the costs of :func:`without_files`."""
     costs = {name: file_cost(probe.usual, parallelism) for name, probe in probes.items()}
     return costs if are_known(observed, probes) else {name: one._replace(cpu_s=0.0) for name, one in costs.items()}
 
 
 def drawn_files(machine: Machine, probes: Mapping[str, Probed], parallelism: int, rng: np.random.Generator) -> Machine:
-    """A machine whose tiers have drawn costs of a file: within the probe's repetitions, and by the spread."""
+    """A machine with randomly drawn costs of a file on its tiers: within the probe's repetitions, and by
+    :data:`FILES_SPREAD`."""
     tiers = dict(machine.tiers)
     for name, probe in probes.items():
         cost, where, tier = file_cost(probe.usual, parallelism), rng.uniform(-1, 1), tiers[name]

@@ -72,7 +72,7 @@ def advice_row(
 
 
 def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
-    """All participants' files on the work tier, and what those of one participant cost there."""
+    """The number of all participants' files on the work tier, and what the files of one participant cost there, s."""
     cost = costs_here(inputs.observed, inputs.probes, at_once)[placement["work"]]
     made = costs_of(inputs.observed)["compute"]["made_files"]
     files = [made.of(one.size_bytes, one.images) for one in inputs.participants]

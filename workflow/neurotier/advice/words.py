@@ -1,4 +1,4 @@
-"""The advice in words: what limits a placement, the recommendation in a sentence, the table for a terminal."""
+"""The advice in words: what limits a placement, the recommendation as a sentence, the table for a terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from neurotier.core.tables import Row, Rows, gathered
 COMPUTING = "computing"
 AT_ONCE = "for which memory has room"
 NOTHING = 0.005
-"""Gains below this share are not mentioned."""
+"""Gains smaller than this share are not mentioned."""
 
 
 def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> str:
-    """What takes most of the time of ``parallelism`` jobs with ``threads`` threads each.
+    """The limit, in words, that takes most of the time of ``parallelism`` jobs with ``threads`` threads each.
 
     >>> limit_text("processors", 2, 2), limit_text("processors", 4, 2)
     ('computing', 'computing, 4 jobs on 2 cores')
@@ -36,7 +36,7 @@ def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> st
 
 
 def interval(row: Row) -> str:
-    """The predicted makespan and its interval, in one unit.
+    """The predicted makespan and its interval, in the same unit.
 
     >>> interval({"predicted_s": 41.3, "low_s": 36.0, "high_s": 49.4})
     '41 s (36 to 49)'
@@ -52,7 +52,7 @@ def interval(row: Row) -> str:
 def recommendation(rows: Sequence[Row]) -> str:
     """The recommendation among placements at one parallelism and one state of the page cache.
 
-    A difference does not matter as long as one prediction lies within the interval of the other.
+    A difference does not matter if one of two predictions lies within the interval of the other.
     """
     fitting = [row for row in rows if row["fits"]]
     misfits = [f"{row['placement']} does not fit: {row['reason']}" for row in rows if not row["fits"]]
@@ -93,7 +93,7 @@ def recommendation(rows: Sequence[Row]) -> str:
 
 
 def matters(best: Row, other: Row) -> bool:
-    """Whether each prediction lies outside the interval of the other."""
+    """Whether the second row is slower, and each of the two predictions lies outside the interval of the other."""
     return bool(other["predicted_s"] > best["high_s"] and best["predicted_s"] < other["low_s"])
 
 
@@ -104,12 +104,12 @@ def bound(row: Row) -> str:
 
 
 def limited(row: Row) -> str:
-    """The limit and its share."""
+    """The limit and its share of the jobs' time."""
     return f"{row['limit']} ({percent(row['limit_share'])} of the jobs' time)"
 
 
 def what_differs(rows: Sequence[Row]) -> str:
-    """The role whose tier differs between placements."""
+    """The role whose tier differs between placements, or "the data" if several do."""
     roles = [role for role in ("dataset", "work", "results") if len({row[f"{role}_tier"] for row in rows}) > 1]
     return f"the {roles[0]}" if len(roles) == 1 else "the data"
 
@@ -120,7 +120,7 @@ def sentence(text: str, more: Sequence[str]) -> str:
 
 
 def alike(rows: Sequence[Row]) -> dict[tuple[int, str], Rows]:
-    """The placements at each parallelism and state of the page cache."""
+    """The rows of each parallelism and state of the page cache."""
     return gathered(((row["parallelism"], row["cache"]), row) for row in rows)
 
 
