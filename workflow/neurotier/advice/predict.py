@@ -108,7 +108,9 @@ class Fetching:
     cpu_s, wait_s
         CPU time of fetching a participant's images, and the time spent waiting for them, without the part that grows
         with size, s.
-    s_per_byte Waiting time per byte, s. at_once
+    s_per_byte
+        Waiting time per byte, s.
+    at_once
         How many participants' images are fetched at once; 0 if none are fetched during the run.
     more_at_once
         How many more were requested; whether fetching so many at once is as fast is unknown, and assumed not to be.
@@ -142,11 +144,13 @@ def workload_of(
     Parameters
     ----------
     costs
-        Costs of a participant that is alone in a job. first How many participants compute at once, and so how many
-        start before their programs are in the page cache.
+        Costs of a participant that is alone in a job.
+    first
+        How many participants compute at once, and so how many start before their programs are in the page cache.
     jobs
-        The participants of each job, as positions in ``participants``, in order. copied Costs of a participant in a
-        fork of a job's process, without Python's start-up.
+        The participants of each job, as positions in ``participants``, in order.
+    copied
+        Costs of a participant in a fork of a job's process, without Python's start-up.
     beside
         How many participants of a job copy while others compute.
     """
@@ -245,9 +249,12 @@ class Inputs:
     probes
         The probe of each tier.
     processors, page_cache
-        The processors and the page cache of this node. jobs, beside The participants of each job, as positions in
-        ``participants``, in order; and how many of a job copy while others compute. rehearsed The participants of the
-        rehearsal's shared job, if there was one.
+        The processors and the page cache of this node.
+    jobs, beside
+        The participants of each job, as positions in ``participants``, in order; and how many of a job copy while
+        others compute.
+    rehearsed
+        The participants of the rehearsal's shared job, if there was one.
     load_s
         How long each phase waits for its programs in the first jobs of a cold run, s; ``None`` if no run is cold.
     load_unknown_because

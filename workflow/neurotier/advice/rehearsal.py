@@ -146,7 +146,8 @@ def run_job(places: Places, names: Sequence[str], log: Path) -> float:
 
     Raises
     ------
-    ToolError If the job fails.
+    ToolError
+        If the job fails.
     """
     words = ["analyze-participants", "--only", *names, "--results", str(places.results), "--log", str(log)]
     threads = threads_of(load_settings(places.results))

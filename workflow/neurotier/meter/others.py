@@ -118,7 +118,10 @@ def others_share(readings: Sequence[Reading], start_s: float, end_s: float, proc
     ----------
     readings
         In order of time.
-    start_s, end_s The span, s since 1970. processors Number of processors that the tree could use.
+    start_s, end_s
+        The span, s since 1970.
+    processors
+        Number of processors that the tree could use.
 
     Examples
     --------
