@@ -1,1 +1,1 @@
-"""The model: how long a workload takes on a tier, and what limits it, before it is run."""
+"""The model: predicts how long a workload takes on given tiers, and what limits it, before it is run."""

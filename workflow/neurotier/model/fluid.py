@@ -1,10 +1,10 @@
-"""Member ``fluid`` of the model: tasks as fluid that flows through shared processors and tiers.
+"""Variant ``fluid`` of the model: the work of tasks is a fluid that flows through shared processors and tiers.
 
 At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, none faster than a single
 stream can be; processes that compute share the processors. Writes to a tier with write-back go to memory, as long as
-not too much is dirty; what has been dirty for too long, or is too much, is written back meanwhile and takes its share
-of the device from readers. Rates change only when something begins or ends, so time moves from one such event to the
-next: 1,000 tasks are some thousand steps.
+not too much is dirty; bytes that have been dirty for too long, or are too many, are written back meanwhile, and take
+their share of the device from readers. Rates change only when something begins or ends, so the simulation moves from
+one such event to the next: 1,000 tasks take a few thousand steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Step, Workl
 
 
 def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
-    """The shares of the device's time that reading and writing get, out of those that they could use.
+    """The shares of the device's time that reading and writing get, from the shares that they could use.
 
     The published runs show that each gets half, and that what one does not need goes to the other: on the SSD reading
     fell from 518 to 260 MB/s when write-back began; on Optane in App Direct mode 5 readers moved as much as 20 writers.
@@ -43,13 +43,13 @@ def split(reading: float, writing: float, mixed: float) -> tuple[float, float]:
 
 
 MERGE_S = 0.5
-"""Bytes that became dirty within this many seconds are treated as equally old."""
+"""Bytes that became dirty within this many seconds of each other are treated as equally old."""
 
 RELATIVE = 1e-9
 
 ENOUGH = 0.9
-"""Share of the background limit that is left when write-back for size ends: with all of it, write-back would begin
-again at once, and the simulation would advance in steps of no length."""
+"""Write-back because of too many dirty bytes ends at this share of the background limit. If it ended at the limit
+itself, it would begin again at once, and the simulation would advance in steps of zero length."""
 
 
 class Dirty:
@@ -58,9 +58,9 @@ class Dirty:
     Attributes
     ----------
     dirty_bytes
-        Dirty bytes.
+        Their sum.
     rate_bytes_per_s
-        How fast it is written back now.
+        How fast they are written back now.
     """
 
     dirty_bytes = rate_bytes_per_s = 0.0
@@ -71,7 +71,7 @@ class Dirty:
         self.chunks: deque[list[float]] = deque()
 
     def is_due(self, now_s: float) -> bool:
-        """Whether something must be written back: it is too old, or there is too much."""
+        """Whether bytes must be written back, since they are too old or too many."""
         if not self.chunks:
             return False
         limit_bytes = self.cache.background_bytes * (ENOUGH if self.too_much else 1.0)
@@ -84,7 +84,7 @@ class Dirty:
         return 0 < self.dirty_bytes >= self.cache.throttling_bytes * (1 - RELATIVE)
 
     def until_change_s(self, now_s: float, inflow_bytes_per_s: float) -> float:
-        """Seconds until write-back becomes or stops being due, or writers start or stop being throttled."""
+        """Seconds until write-back starts or stops being due, or writers start or stop being throttled."""
         moments = [math.inf]
         if self.chunks and self.rate_bytes_per_s:
             moments += [] if self.too_much else [self.chunks[0][1] / self.rate_bytes_per_s]
@@ -99,7 +99,7 @@ class Dirty:
         return min(moments)
 
     def advance(self, now_s: float, elapsed_s: float, inflow_bytes_per_s: float) -> None:
-        """Let bytes come in, and be written back, for some seconds from now on."""
+        """Let bytes come in and be written back for ``elapsed_s``."""
         gone = self.rate_bytes_per_s * elapsed_s
         if inflow_bytes_per_s:
             if not self.chunks or now_s - self.chunks[-1][0] > MERGE_S:
@@ -124,10 +124,11 @@ class SimulatedRun:
     makespan_s
         Last end - first start, s.
     spans_s
-        Every step of every task that took time: (task, phase, start, end), s.
+        For every step that took time: its task, its phase, its start and its end, s.
     limits
-        What the tasks spent their time on, as parts of one: ``processors``, ``launch``, ``wait``, a tier's direction
-        such as ``disk read``, or ``one stream on disk``, when a tier had more to give than its streams could take.
+        What the tasks spent their time on, as fractions of their total time: ``processors``, ``launch``, ``wait``, a
+        tier and direction such as ``disk read``, or ``one stream on disk``, if a tier could give more than its streams
+        could take.
     """
 
     makespan_s: float
@@ -141,7 +142,7 @@ class SimulatedRun:
 
     @property
     def phase_sums_s(self) -> Mapping[str, float]:
-        """Seconds of all tasks by phase; none of others."""
+        """Seconds of all tasks by phase; 0 for any other phase."""
         sums = defaultdict[str, float](float)
         for _, phase, start_s, end_s in self.spans_s:
             sums[phase] += end_s - start_s
@@ -155,19 +156,19 @@ class SimulatedRun:
 
 @dataclass(eq=False)
 class Slots:
-    """A limited number may proceed at the same time; others wait, first come, first served."""
+    """A limited number of slots; processes that get none wait, first come, first served."""
 
     free: float = 0.0
     queue: deque[tuple[int, Process]] = field(default_factory=deque)
 
 
 Needs = Iterator["Step | tuple[Slots, int]"]
-"""Steps of a process, and slots, with how many, that it needs between them."""
+"""The steps of a process and, in between, the slots that it needs, each with their number."""
 
 
 @dataclass(eq=False)
 class Process:
-    """A task, the start of a job, or a fetch: its steps, and the slots, with how many, that it needs between them."""
+    """A task, the start of a job, or a fetch: its steps, with the slots that it needs in between."""
 
     number: int
     needs: Needs
@@ -177,11 +178,11 @@ class Process:
 
 @dataclass(eq=False)
 class Flow:
-    """Streams that are alike: same step except for the amount.
+    """Streams whose steps are equal except for their amounts.
 
-    ``moved`` is what a stream would have moved that had been there from the beginning; a stream is over when this
-    reaches its value at the stream's start plus the stream's amount. So nothing has to be kept per stream while it
-    flows.
+    ``moved`` is what a stream would have moved by now if it had existed from the beginning. A stream ends when
+    ``moved`` reaches its value at the stream's start plus the stream's amount, so nothing has to be updated per stream
+    while it flows.
 
     Attributes
     ----------
@@ -201,11 +202,11 @@ class Flow:
         return len(self.ends)
 
     def until_next_s(self) -> float:
-        """Seconds until the first of its streams is over, at the present rate."""
+        """Seconds until the first of its streams ends, at the present rate."""
         return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate else math.inf
 
     def advance(self, elapsed_s: float) -> list[Process]:
-        """Flow for some seconds; returns whose streams are over."""
+        """Flow for some seconds; returns the processes whose streams have ended."""
         self.moved += self.rate * elapsed_s
         reached = self.moved + RELATIVE * max(self.moved, self.rate)
         over = []
@@ -215,19 +216,19 @@ class Flow:
 
 
 def simulate(workload: Workload, machine: Machine, parallelism: int, seed: int = 0) -> SimulatedRun:
-    """Let a machine work on a workload, ``parallelism`` tasks at a time.
+    """Simulate a machine that runs a workload, ``parallelism`` tasks at a time.
 
     Parameters
     ----------
     seed
-        Draws which streams are slower than others, on tiers that are uneven.
+        Seed for drawing the speeds of streams on tiers whose streams differ.
 
     Raises
     ------
     KeyError
         If a step names a tier that the machine does not have.
     ValueError
-        If a tier that is needed has no speed at all.
+        If a needed tier has a speed of 0.
     """
     return Simulation(workload, machine, parallelism, seed).run()
 
@@ -249,7 +250,7 @@ class Simulation:
         self.dirty = {name: Dirty(cache.before(tier)) for name, tier in machine.tiers.items() if tier.write_back}
 
     def run(self) -> SimulatedRun:
-        """Go from event to event until every task is over."""
+        """Advance from event to event until every task has ended."""
         tasks = self.workload.tasks
         jobs = self.workload.jobs or [Job((task,)) for task in range(len(tasks))]
         for number, arrival in enumerate(self.arrivals):
@@ -272,7 +273,7 @@ class Simulation:
         return SimulatedRun(span_s([span[2:] for span in self.spans]), self.spans, limits)
 
     def fetch(self, number: int, arrival: Slots) -> Needs:
-        """What a fetch needs; the task that waits for it goes on then."""
+        """The needs of a fetch; at its end, the task that waits for it goes on."""
         yield self.fetching, 1
         yield from self.workload.fetches[number]
         self.fetching.free += 1
@@ -281,7 +282,8 @@ class Simulation:
         self.serve(arrival)
 
     def job(self, job: Job) -> Needs:
-        """What a job needs before it begins its tasks; one that is larger than the machine runs alone."""
+        """The needs of a job's start, after which it begins its tasks; a job that is larger than the machine runs
+        alone."""
         first = job.tasks[: job.at_once]
         count = min(len(first), self.parallelism)
         yield self.slots, count
@@ -313,7 +315,8 @@ class Simulation:
         self.go_on(Process(number, needs))
 
     def go_on(self, process: Process) -> None:
-        """Begin what a process needs next that takes time, or wait for slots; without either it is over."""
+        """Begin the next step of a process that takes time, or queue it for slots; if it needs neither, it has
+        ended."""
         process.began_s = self.now_s
         for need in process.needs:
             if isinstance(need, Step):
@@ -331,14 +334,14 @@ class Simulation:
         self.going -= 1
 
     def serve(self, slots: Slots) -> None:
-        """Let those go on for whom there are slots now."""
+        """Let those processes go on for which there are slots now."""
         while slots.queue and slots.free >= slots.queue[0][0]:
             count, process = slots.queue.popleft()
             slots.free -= count
             self.go_on(process)
 
     def flow_of(self, step: Step) -> Flow:
-        """The flow of all streams like a step; served by a tier, or by the page cache before it."""
+        """The flow that contains a step's stream; it is served by a tier, or by the page cache in front of it."""
         kind = step.phase, step.kind, step.tier, step.cached
         if kind not in self.flows:
             buffered = step.tier in self.dirty if step.kind == "write" else step.cached
@@ -346,12 +349,12 @@ class Simulation:
         return self.flows[kind]
 
     def slowness(self, server: str) -> float:
-        """How many times as long as others a stream takes: 1 on average."""
+        """A random factor for how long a stream takes compared with others: 1 on average."""
         spread = self.machine.tiers[server].unevenness if server else 0.0
         return math.exp(spread * self.rng.standard_normal() - spread**2 / 2) if spread else 1.0
 
     def advance(self, flows: list[Flow], elapsed_s: float, inflows: dict[str, float]) -> None:
-        """Let everything flow for some seconds, and go on with the tasks whose step is over."""
+        """Let all flows move for some seconds, and go on with the processes whose steps have ended."""
         for name, dirty in self.dirty.items():
             dirty.advance(self.now_s, elapsed_s, inflows[name])
         self.now_s += elapsed_s
@@ -365,7 +368,7 @@ class Simulation:
             self.go_on(process)
 
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
-        """Give every flow its rate; what then flows into the page cache, by tier, bytes/s."""
+        """Set the rate of every flow; returns what then flows into the page cache, by tier, bytes/s."""
         speed = self.machine.processors.speed(sum([flow.streams for flow in flows if flow.step.kind == "compute"]))
         served = gathered((flow.server, flow) for flow in flows)
         for flow in served.pop("", []):
@@ -387,9 +390,9 @@ class Simulation:
         return inflows
 
     def share_tier(self, name: str, flows: list[Flow]) -> None:
-        """Share a tier among the streams that it serves, and write-back; and what it does for small files.
+        """Divide a tier among write-back and the streams that it serves; small files have a capacity of their own.
 
-        Streams of a kind have the same speed at most, so that each of them gets the same.
+        Streams of one kind have the same highest speed, so each of them gets the same rate.
         """
         tier, dirty = self.machine.tiers[name], self.dirty.get(name)
         speeds = {
@@ -400,7 +403,7 @@ class Simulation:
         streams = Counter[str]()
         for flow in flows:
             streams[flow.step.kind] += flow.streams
-        for_one = {kind: speeds[kind][0] / speeds[kind][1] for kind in streams}  # part of the device's time
+        for_one = {kind: speeds[kind][0] / speeds[kind][1] for kind in streams}  # share of the device's time
         for_reads, for_writes = (streams[kind] * for_one.get(kind, 0.0) for kind in ("read", "write"))
         is_due = dirty is not None and dirty.is_due(self.now_s)
         reading, writing = split(for_reads, math.inf if is_due else for_writes, tier.mixed)

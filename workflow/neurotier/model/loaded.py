@@ -1,6 +1,7 @@
-"""What a tier gives under load, read from a run's log: from when only reads, only writes, or both were in flight.
+"""What a tier achieves under load, from a run's log: while only reads, only writes, or both were in flight.
 
-Nothing is fitted: every figure is bytes over seconds of some part of the run, or a quantile of what single streams did.
+Nothing is fitted: every figure is bytes over seconds of some part of the run, or a quantile of the speeds of single
+streams.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ Vector = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 
 BUSIER = 0.5
-"""The most that a tier gives is the mean over the busier half of the time: the other half has starts and ends."""
+"""A tier's highest bandwidth is the mean over the busier half of the time, since the other half contains starts and
+ends."""
 
 FASTEST = 0.9
-"""The fastest tenth of the streams shows what one stream can do when others do not interfere."""
+"""The fastest tenth of the streams shows what one stream can achieve if others do not interfere."""
 
 
 class Stream(NamedTuple):
-    """One step that read from the tier in question, or wrote to it; times in s."""
+    """One step that read from the tier or wrote to it; times in s."""
 
     is_write: bool
     moved_bytes: float
@@ -35,24 +37,24 @@ class Stream(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What one run shows of its tier; bandwidths in bytes/s, all streams together unless it says otherwise.
+    """What one run shows about its tier; bandwidths in bytes/s, of all streams together unless stated otherwise.
 
     Attributes
     ----------
     read_bytes_per_s, write_bytes_per_s
         While only reads, or only writes, were in flight; ``nan`` if there was no such time.
     read_only_s, write_only_s
-        How long that was, s.
+        Duration of that time, s.
     mixed_read_bytes_per_s
-        Reads from the first write to the last read: while both went on.
+        Reads between the first write and the last read, that is, while both went on.
     mixed
-        What the tier achieved in that time, in units of what it achieves when only reading or only writing.
+        What the tier achieved in that time, relative to what it achieves when only reading or only writing.
     most_bytes_per_s
-        What was in flight together, reads and writes, in the busier half of the time.
+        Reads and writes together, in the busier half of the time.
     read_stream_bytes_per_s, write_stream_bytes_per_s
-        Median of what one stream got.
+        Median bandwidth of one stream.
     fastest_read_bytes_per_s, fastest_write_bytes_per_s
-        What the fastest tenth of the streams got at least.
+        Lowest bandwidth among the fastest tenth of the streams.
     """
 
     read_bytes_per_s: float
@@ -69,16 +71,16 @@ class Loaded(NamedTuple):
 
 
 def loaded(streams: Sequence[Stream]) -> Loaded:
-    """What a run with at least one reading and one writing stream shows of its tier.
+    """What a run with at least one reading and one writing stream shows about its tier.
 
-    A stream is taken to move its bytes evenly from its start to its end.
+    A stream is assumed to move its bytes evenly from its start to its end.
     """
     is_write, _, start_s, end_s = np.array(streams, dtype=float).T
     edges_s, speeds, writes = np.unique([start_s, end_s]), speeds_of(streams), is_write > 0
     lengths_s, from_s = np.diff(edges_s), edges_s[:-1]
 
     def in_flight(way: Chosen, weights: Vector) -> Vector:
-        """Sum of the weights of the streams of a way that are busy, for each interval between two edges."""
+        """Sum of the weights of the streams of one direction that are busy, for each interval between two edges."""
         changes = np.zeros(len(edges_s))
         np.add.at(changes, np.searchsorted(edges_s, start_s), weights * way)
         np.add.at(changes, np.searchsorted(edges_s, end_s), -weights * way)
@@ -107,15 +109,16 @@ def loaded(streams: Sequence[Stream]) -> Loaded:
 
 
 def speeds_of(streams: Sequence[Stream]) -> Vector:
-    """What each stream got, bytes/s."""
+    """The bandwidth of each stream, bytes/s."""
     _, moved_bytes, start_s, end_s = np.array(streams, dtype=float).T
     return np.asarray(moved_bytes / np.maximum(end_s - start_s, 1e-9))
 
 
 def unevenness(runs: Sequence[Sequence[Stream]]) -> float:
-    """Standard deviation of the logarithm of the speeds of streams that should be alike, robustly.
+    """Robust standard deviation of the logarithm of the speeds of streams that should be equally fast.
 
-    Streams of one direction that began one after the other had the same company, so that they differ by chance alone.
+    Two streams of one direction that began one after the other had the same competition, so that they differ only by
+    chance.
     """
     ratios = []
     for streams in runs:
@@ -128,7 +131,7 @@ def unevenness(runs: Sequence[Sequence[Stream]]) -> float:
 
 
 def mean(rates: Vector, lengths_s: Vector, chosen: Chosen) -> float:
-    """Bytes over seconds in the chosen intervals; ``nan`` of none."""
+    """Bytes over seconds in the chosen intervals; ``nan`` if there are none."""
     return float((rates * lengths_s)[chosen].sum() / lengths_s[chosen].sum()) if chosen.any() else math.nan
 
 
@@ -146,14 +149,14 @@ def busier_mean(rates: Vector, lengths_s: Vector) -> float:
 
 
 def pooled(runs: Iterable[Loaded] | DataFrame, weights: Sequence[float] | None = None) -> Any:
-    """The geometric mean of what runs show, each figure over the runs that show it; seconds are sums.
+    """The geometric mean of what runs show, of each figure over the runs that show it; seconds are summed.
 
     Parameters
     ----------
     runs
-        A row, or a tuple, for each.
+        A row or a tuple for each run.
     weights
-        How much each run counts; alike if ``None``.
+        The weight of each run; equal if ``None``.
     """
     from pandas import DataFrame
 

@@ -1,4 +1,4 @@
-"""What the model knows about a machine: its processors, page cache and tiers; and the work to be done."""
+"""The model's description of a machine, that is, its processors, page cache and tiers, and of the work to be done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 
 def cache_of(tier: str) -> str:
-    """Name of the page cache before a tier, which is treated as a tier; no user's tier can have such a name."""
+    """Name of the page cache in front of a tier, which is treated as a tier; no user's tier can have such a name."""
     return f"the page cache of {tier}"
 
 
@@ -24,11 +24,11 @@ class Processors:
     threads
         Hardware threads.
     smt_factor
-        What all hardware threads achieve together, in units of what the cores achieve with one thread each. In the
-        published CoRR runs CPU time grew 1.28 to 1.45 times from 25 to 96 processes on 48 cores with two threads
-        each; two threads on a core, each 1.36 times slower, achieve 2 / 1.36 = 1.47.
+        What all hardware threads achieve together, relative to what the cores achieve with one thread each. In the
+        published CoRR runs CPU time grew 1.28 to 1.45 times from 25 to 96 processes on 48 cores with two threads each;
+        two threads on a core, each 1.36 times slower, achieve 2 / 1.36 = 1.47.
     others
-        Busy processes that are not the tasks': other users of the machine.
+        Number of busy processes of other users of the machine.
     """
 
     cores: int
@@ -62,8 +62,8 @@ class PageCache:
     available_bytes
         Memory that the page cache may take.
     background_ratio, ratio
-        ``vm.dirty_background_ratio`` and ``vm.dirty_ratio`` as parts of one: above the first the kernel writes back,
-        from half-way between the two it slows writers down to what the device takes.
+        ``vm.dirty_background_ratio`` and ``vm.dirty_ratio`` as fractions: above the first, the kernel writes back; from
+        half-way between the two, it slows writers down to what the device takes.
     expiry_s
         ``vm.dirty_expire_centisecs``: what has been dirty for longer is written back.
     """
@@ -84,14 +84,14 @@ class PageCache:
         return (self.background_ratio + self.ratio) / 2 * self.available_bytes
 
     def before(self, tier: TierSpeed) -> PageCache:
-        """The page cache as far as a tier allows it to be used."""
+        """The page cache in front of a tier, reduced if the tier allows fewer dirty bytes."""
         share = min(1.0, tier.dirty_bytes / self.throttling_bytes)
         return replace(self, available_bytes=share * self.available_bytes)
 
 
 @dataclass(frozen=True)
 class TierSpeed:
-    """What a tier gives, in bytes/s.
+    """The speeds of a tier, in bytes/s.
 
     Parameters
     ----------
@@ -100,18 +100,18 @@ class TierSpeed:
     read_stream_bytes_per_s, write_stream_bytes_per_s
         What one stream gets at most, its own processing included.
     mixed
-        What it achieves while reading and writing, in units of what it achieves when doing one of them: 1 if one takes
-        from the other, up to 2 on a full-duplex link, less than 1 if they get into each other's way, as on persistent
-        memory.
+        What it achieves when reading and writing at the same time, relative to doing one of them: 1 if one takes from
+        the other, up to 2 on a full-duplex link, less than 1 if the two interfere, as on persistent memory.
     unevenness
-        How unequal streams are that should be alike: standard deviation of the logarithm of their speeds.
+        How much the speeds of streams differ that should be equal: standard deviation of the logarithm.
     write_back
         Whether writes go to the page cache first (disks) or not (memory, persistent memory with DAX, write-through).
     files_per_s, files_stream_per_s
-        How many small files it makes, looks up and removes per second: what many streams get together, and what one
-        gets at most; without the CPU time of these calls.
+        How many small files are made, looked up and removed per second, by many streams together and by one stream at
+        most; without the CPU time of these calls.
     dirty_bytes
-        How much of it may be dirty in the page cache before its writers wait, whatever else the kernel allows.
+        How many of its bytes may be dirty in the page cache before its writers wait, if the kernel does not allow
+        fewer.
     """
 
     read_bytes_per_s: float
@@ -127,7 +127,7 @@ class TierSpeed:
 
 
 LAUNCH = "launch"
-"""Phase before the first step of a task, which no log shows: it is part of no makespan, nor of its phases."""
+"""Phase before the first step of a task. Logs do not show it, so it is not part of the makespan and its phases."""
 
 
 @dataclass(frozen=True)
@@ -139,16 +139,17 @@ class Step:
     phase
         What its seconds are summed under.
     kind
-        ``wait`` and ``compute`` have an amount in s (of the clock, of one core), ``read`` and ``write`` in bytes,
-        ``files`` in small files, for which the tier is waited; an ``arrival`` is over when a fetch is
-        (:attr:`Workload.fetches`), whose number, from 1 on, is its amount; ``take`` is over when the task's job has a
-        slot for it (:attr:`Job.slots`), and ``give`` gives that back.
+        The amounts of ``wait`` and ``compute`` are in s (of the clock, and of one core), those of ``read`` and
+        ``write`` in bytes, and that of ``files`` is a number of small files whose calls wait for the tier. An
+        ``arrival`` ends when a fetch has ended (:attr:`Workload.fetches`); its amount is the number of the fetch, from
+        1 on. ``take`` ends when the task has got a slot of its job (:attr:`Job.slots`), and ``give`` returns that slot.
     amount
         Seconds, bytes or files.
     tier
         Where bytes are read or written, or files are made.
     cached
-        Whether what is read is in the page cache, or what is written is removed before it would be written back.
+        Whether the bytes read are in the page cache, or the bytes written are removed before they would be written
+        back.
     """
 
     phase: str
@@ -162,8 +163,8 @@ class Step:
 class Job:
     """Tasks that one process begins, in order.
 
-    It begins once there is room for all that it begins at the same time, and gives that room back when the last of its
-    tasks is over.
+    A job begins once there is room for all tasks that it runs at the same time, and returns that room when the last of
+    its tasks has ended.
 
     Parameters
     ----------
@@ -172,9 +173,9 @@ class Job:
     launch
         What the process does before it begins them.
     slots
-        Phase to how many of its tasks may be between its ``take`` and its ``give`` at the same time.
+        How many tasks may hold a slot at the same time, by the ``phase`` of their steps ``take`` and ``give``.
     at_once
-        How many of its tasks go on at the same time, the next when one is over.
+        How many of its tasks run at the same time; the next one begins when one has ended.
     """
 
     tasks: Sequence[int]
@@ -192,11 +193,11 @@ class Workload:
     tasks
         The steps of every task.
     jobs
-        In order of start; if there are none, each task is a job.
+        The jobs in order of start; if there are none, each task is a job.
     fetches
-        The steps of fetches that go on beside the tasks, in this order, from the beginning on.
+        The steps of fetches, which run concurrently with the tasks, in this order, from the beginning on.
     fetches_at_once
-        How many of them at once.
+        How many fetches run at once.
     """
 
     tasks: Sequence[tuple[Step, ...]]
@@ -207,7 +208,8 @@ class Workload:
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine: processors, page cache, and tiers by name, with the page cache before each (:func:`cache_of`)."""
+    """One machine: processors, page cache, and tiers by name, including the page cache in front of each
+    (:func:`cache_of`)."""
 
     processors: Processors
     page_cache: PageCache

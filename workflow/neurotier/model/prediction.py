@@ -1,4 +1,4 @@
-"""A prediction of the model, with an interval for what it knows only roughly."""
+"""A prediction of the model, with an interval for what is known only roughly."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, Workload
 
 PAPER, FLUID, MEASURED = "paper", "fluid", "fluid measured"
-"""Members of the model: Eq. (1); and the fluid model with what was probed, or, of the published server, with what its
-logs show directly."""
+"""The variants of the model: Eq. (1); the fluid model with probed figures; and the fluid model with figures that the
+published server's logs show directly."""
 
 DRAWS = 21
-"""How many simulations an interval is taken from."""
+"""The number of simulations from which an interval is computed."""
 
 LOW, HIGH = 0.05, 0.95
-"""The interval's ends: nine draws of ten are within."""
+"""Quantiles at the interval's ends: nine of ten draws lie between them."""
 
 MODEL_ERROR = 0.128
-"""How far the model is off if it knows everything that it needs: standard deviation of the logarithm. This was its
-error for those conditions of the published server that it had not seen and that have no twin in the other memory mode
+"""The error of the model if all its inputs are known: standard deviation of the logarithm. This was its error for those
+conditions of the published server that it had not been fitted to and that have no counterpart in the other memory mode
 (0.116), widened like Student's distribution because it comes from only ten errors; a test computes it from the
 validation."""
 
 EVENLY = np.array([NormalDist().inv_cdf((part + 0.5) / 200) for part in range(200)])
-"""Values that divide a normal distribution evenly: errors added to each draw, without more simulations."""
+"""Evenly spaced quantiles of a normal distribution: model errors that are added to each draw, without more
+simulations."""
 
 Situation = tuple[Workload, Machine]
-"""What there is to do, and on which machine."""
+"""A workload, and the machine that it runs on."""
 
 
 def least_makespan_s(read: float, written: float, read_per_s: float, write_per_s: float) -> float:
-    """Eq. (1) of Hayot-Sasson, Brown and Glatard (2020), M >= D / R + D / W: the makespan below which one stream at a
-    time cannot read and write so much, s; bytes, or any unit of size.
+    """Eq. (1) of Hayot-Sasson, Brown and Glatard (2020), M >= D / R + D / W: the least makespan, s, in which one stream
+    at a time can read and write so much; sizes in bytes, or in any unit that the speeds share.
 
     Examples
     --------
@@ -57,7 +58,7 @@ class Prediction(NamedTuple):
     low_s, high_s
         The interval, s.
     usual
-        The run that was simulated with the speeds as they are known.
+        The simulated run with the best known inputs.
     """
 
     low_s: float
@@ -75,9 +76,9 @@ def predict_among(
     draw: Callable[[np.random.Generator], Situation],
     parallelism: int,
 ) -> Prediction:
-    """Predict a makespan that is only roughly known; equal inputs give equal numbers.
+    """Predict a makespan from inputs that are only roughly known; equal inputs give equal results.
 
-    Around each draw the model is off by :data:`MODEL_ERROR`.
+    The interval includes the model's own error, :data:`MODEL_ERROR`, around each draw.
 
     Parameters
     ----------

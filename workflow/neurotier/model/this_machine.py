@@ -19,35 +19,35 @@ from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, c
 
 SYSCTL = Path("/proc/sys/vm")
 LEAST_PAGE_CACHE = 0.1
-"""Part of the available memory that the page cache keeps, however much the jobs take."""
+"""Share of the available memory that the page cache keeps, however much memory the jobs take."""
 
 HIDES = 2.0
-"""The page cache hides the device from writers if they get at least this many times the device's bandwidth."""
+"""The page cache hides the device from writers if these get more than this many times the device's bandwidth."""
 
 UNEVENNESS = 0.042
-"""How unequal streams are that should be alike, which a probe does not show: the median of the published devices (a
-test computes it). If they were equal, jobs that begin together would end together, and leave the tier idle in
+"""How much the speeds of equal streams differ, which a probe does not show: the median of the published devices (a test
+computes it). If all speeds were equal, jobs that begin together would end together, and leave the tier idle in
 between."""
 
 MIXED_RANGE = 0.1, 2.0
-"""Range of ``mixed``: a full-duplex link has 2."""
+"""Permitted range of ``mixed``: a full-duplex link has 2."""
 
 
 Curve = dict[int, float]
-"""Bandwidth of all streams together, bytes/s, by the number of streams at once."""
+"""Bandwidth of all streams together, bytes/s, by the number of concurrent streams."""
 
 
 class FileCost(NamedTuple):
-    """What a small file takes from its first to its last byte on a tier: it is made, looked at once, and removed.
+    """What a small file costs on a tier while it exists: it is made, looked at once, and removed.
 
     Attributes
     ----------
     cpu_s
         CPU time of these calls, s.
     wait_s
-        Waiting of these calls for the tier or its locks, but not for a processor, s.
+        Time in which these calls wait for the tier or its locks, without waiting for a processor, s.
     low, high
-        Least and greatest of the probe's repetitions, in units of their median.
+        The lowest and the highest of the probe's repetitions, relative to their median.
     """
 
     cpu_s: float
@@ -58,27 +58,27 @@ class FileCost(NamedTuple):
 
 @dataclass(frozen=True)
 class TierFigures:
-    """One tier as it was measured.
+    """The measured figures of one tier.
 
     Attributes
     ----------
     kind
         Of the tier.
     read_bytes_per_s, write_bytes_per_s, mixed_bytes_per_s
-        From and to the device, and half and half (both ways added up).
+        Reading from and writing to the device, and half of each at the same time (both directions added).
     cached_read_bytes_per_s, buffered_write_bytes_per_s
-        From and to the page cache; for memory-backed tiers, which have none, the same as from and to the device.
+        Reading from and writing to the page cache; for tiers in memory, which have none, the same as for the device.
     single_read_bytes_per_s, single_write_bytes_per_s
-        One buffered stream, as ``dd`` and the published Table I have it: read with an empty page cache, and written
+        One buffered stream, as with ``dd`` and in the published Table I: reading with an empty page cache, and writing
         including the flush.
     random_read_s
         Mean time of reading 4 KiB at random, one request at a time, s.
     make_s, look_s
         Mean time of making a small file, and of looking at one, with one stream, s.
     files
-        What a small file takes, by the number of streams at once.
+        What a small file costs, by the number of concurrent streams.
     buffered_bytes
-        What all streams wrote together to measure ``buffered_write_bytes_per_s``, likewise.
+        Bytes that all streams together wrote to measure ``buffered_write_bytes_per_s``, by the number of streams.
     """
 
     kind: str
@@ -97,7 +97,7 @@ class TierFigures:
 
 
 def figures_of(rows: Rows) -> TierFigures:
-    """Figures of one tier from its rows."""
+    """Figures of one tier from the rows of its probe table."""
     single = {row["pattern"]: row for row in rows if row["part"] == "one_stream"}
     alone = (row for row in rows if row["part"] in ("small", "files") and row["queue_depth"] == row["streams"] == 1)
     mean_s = {row["pattern"]: row["latency_mean_s"] for row in alone}
@@ -123,12 +123,12 @@ def figures_of(rows: Rows) -> TierFigures:
 
 
 def file_costs(rows: Rows) -> dict[int, FileCost]:
-    """What a small file takes, by streams."""
+    """What a small file costs, by the number of concurrent streams."""
     named = gathered((row["streams"], row) for row in rows if row["part"] == "files")
     costs = {}
     for streams, each in named.items():
         cpu_s = sum(row["operation_cpu_s"] for row in each)
-        # in memory there is nothing to wait for: what is not accounted for there, a virtual machine's host has taken
+        # memory has nothing to wait for: time that is not accounted for was taken by a virtual machine's host
         wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] for row in each)
         low_s, high_s = (sum(row[f"operation_{end}_s"] for row in each) for end in ("low", "high"))
         both_s = sum(row["operation_cpu_s"] + row["operation_wait_s"] for row in each)
@@ -137,7 +137,7 @@ def file_costs(rows: Rows) -> dict[int, FileCost]:
 
 
 def curve(rows: Rows, pattern: str) -> Curve:
-    """Bandwidth by streams of one pattern."""
+    """Bandwidth of one access pattern by the number of concurrent streams."""
     bandwidths = {
         row["streams"]: row["bandwidth_bytes_per_s"]
         for row in rows
@@ -149,7 +149,7 @@ def curve(rows: Rows, pattern: str) -> Curve:
 
 
 class Probed(NamedTuple):
-    """A tier's probe: medians, and the least and the greatest of the repetitions."""
+    """A tier's probe: the medians, and the lowest and highest bandwidths of its repetitions."""
 
     usual: TierFigures
     low: TierFigures
@@ -157,7 +157,7 @@ class Probed(NamedTuple):
 
 
 def read_probed(table: Path) -> Probed:
-    """Figures of one tier.
+    """Read the figures of one tier.
 
     Raises
     ------
@@ -186,12 +186,13 @@ def at(curve: Curve, streams: int) -> float:
 def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     """A tier's speeds with ``streams`` streams.
 
-    Where writers get little more than from the device, as where dirty bytes are strictly limited, the page cache holds
-    what they wrote beyond what the device took meanwhile; where they get no more, as on a FUSE file system, they wait
-    for it. Network file systems flush when a file is closed.
+    If writers get little more than the device's bandwidth, because dirty bytes are strictly limited, the page cache
+    holds what they wrote in excess of what the device took meanwhile. If they get no more, as on a FUSE file system,
+    they wait for the device. Network file systems flush when a file is closed.
 
-    Small files are made by one stream, and by all together, as fast as they wait for them; as many as one likes without
-    waiting. Streams that begin the next file when the last is done are served at their number over what each waits.
+    The rate of small files, by one stream and by all together, follows from how long each file waits; without waiting
+    it is unlimited. Streams that begin a file when their previous one is done have, together, the rate of their number
+    over the wait of each.
     """
     speed = speed_by(figures.read_bytes_per_s, figures.write_bytes_per_s, streams)
     read, write = speed.read_bytes_per_s, speed.write_bytes_per_s
@@ -199,7 +200,7 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     cached, held_bytes = KINDS[figures.kind].write_back, math.inf
     if cached and buffered <= HIDES * write:
         held_bytes = max(0.0, 1 - write / buffered) * at(figures.buffered_bytes, streams)
-    mixed = at(figures.mixed_bytes_per_s, streams) / (2 / (1 / read + 1 / write))  # over what taking turns gives
+    mixed = at(figures.mixed_bytes_per_s, streams) / (2 / (1 / read + 1 / write))  # relative to taking turns
     alone_s, each_s = file_cost(figures, 1).wait_s, file_cost(figures, streams).wait_s
     together = streams / each_s if each_s else math.inf
     alone = 1 / alone_s if alone_s and each_s else together
@@ -215,26 +216,27 @@ def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
 
 
 def file_cost(figures: TierFigures, streams: int) -> FileCost:
-    """What a small file takes on a tier with so many streams; as in :func:`at`."""
+    """What a small file costs on a tier with ``streams`` streams, interpolated as by :func:`at`."""
     parts = zip(*figures.files.values(), strict=True)
     curves = [dict(zip(figures.files, part, strict=True)) for part in parts]
     return FileCost(*(at(curve, streams) for curve in curves))
 
 
 def open_s(figures: TierFigures) -> float:
-    """What a tier takes before a file's bytes flow, s: looking the file up, and one small request; none in memory."""
+    """How long a tier takes before the first bytes of a file arrive, s: a lookup and one small request; 0 in memory."""
     return 0.0 if is_in_memory(figures.kind) else figures.look_s + figures.random_read_s
 
 
 def speed_by(read: Curve, write: Curve, streams: int) -> TierSpeed:
-    """What ``streams`` streams get together, and one at most, from two curves."""
+    """The bandwidth of ``streams`` streams together, and the most that one can get, from two curves."""
     return TierSpeed(at(read, streams), at(write, streams), at(read, 1), at(write, 1), unevenness=UNEVENNESS)
 
 
 def machines_of(
     probes: Mapping[str, Probed], streams: int, processors: Processors, page_cache: PageCache
 ) -> tuple[Machine, Callable[[np.random.Generator], Machine]]:
-    """The machine, with so many streams on its tiers; and what draws one between each probe's least and most."""
+    """The machine with ``streams`` streams on its tiers; and a function that draws one whose tiers lie between the
+    lowest and the highest figures of their probes."""
     usual, low, high = (
         machine_of({name: getattr(probe, end) for name, probe in probes.items()}, streams, processors, page_cache)
         for end in ("usual", "low", "high")
@@ -243,7 +245,7 @@ def machines_of(
     def drawn(rng: np.random.Generator) -> Machine:
         tiers = {}
         for served, tier in usual.tiers.items():
-            where = float(rng.uniform(-1, 1))  # from the least by 0, the median, to the most
+            where = float(rng.uniform(-1, 1))  # -1 is the lowest, 0 the median, 1 the highest
             ends = vars((high if where > 0 else low).tiers[served])
             medians = {name: median for name, median in vars(tier).items() if name.endswith("bytes_per_s")}
             speeds = {name: median * (ends[name] / median) ** abs(where) for name, median in medians.items()}
@@ -256,8 +258,9 @@ def machines_of(
 def machine_of(
     figures: Mapping[str, TierFigures], streams: int, processors: Processors, page_cache: PageCache
 ) -> Machine:
-    """The machine by what was probed; the page cache as each tier's file system lets it be used, which takes bytes as
-    fast as it gives them where the probe of writers shows them wait."""
+    """The machine with the probed figures of its tiers, and with a page cache for each, as the tier's file system uses
+    it. If the tier limits dirty bytes, the probe of writers shows their waiting, so the cache is taken to be written as
+    fast as it is read."""
     tiers = {name: tier_speed(tier, streams) for name, tier in figures.items()}
     for name, tier in figures.items():
         waits, given = tiers[name].dirty_bytes < math.inf, tier.cached_read_bytes_per_s
@@ -266,7 +269,7 @@ def machine_of(
 
 
 def processors_here(threads_per_job: int, others: float) -> Processors:
-    """This node's processors, as many as this process may use; counted in jobs, if a job has several threads.
+    """This node's processors that this process may use; if a job has several threads, they are counted in jobs.
 
     Parameters
     ----------
@@ -280,7 +283,8 @@ def processors_here(threads_per_job: int, others: float) -> Processors:
 
 
 def page_cache_here(taken_bytes: float) -> PageCache:
-    """What this node's kernel and this process's control groups allow to be dirty, with memory taken by the jobs."""
+    """The page cache by the limits of this node's kernel and of this process's control groups, if the jobs take so much
+    memory."""
     names = ("dirty_background_bytes", "dirty_bytes", "dirty_background_ratio", "dirty_ratio", "dirty_expire_centisecs")
     settings = {name: int((SYSCTL / name).read_text()) for name in names}
     cache = page_cache_of(settings, left_for_cache(psutil.virtual_memory().available, taken_bytes))
@@ -289,10 +293,10 @@ def page_cache_here(taken_bytes: float) -> PageCache:
 
 
 def in_group(cache: PageCache, left_bytes: float, is_unified: bool) -> PageCache:
-    """The page cache in a control group that has so much memory left for it.
+    """The page cache in a control group that has ``left_bytes`` of memory left for it.
 
-    What may be dirty is limited in the same proportion by control groups of version 2, the unified ones; in those of
-    version 1 writers wait when they are full.
+    Control groups of version 2, the unified ones, limit dirty bytes in proportion to their memory; in those of version
+    1, writers wait when the group is full.
 
     Examples
     --------
@@ -312,7 +316,8 @@ def in_group(cache: PageCache, left_bytes: float, is_unified: bool) -> PageCache
 
 
 def left_for_cache(available_bytes: float, taken_bytes: float) -> float:
-    """The memory left for the page cache when jobs have taken theirs: at least a tenth, and a byte.
+    """The memory left for the page cache when jobs have taken theirs: at least a tenth of what is available, and one
+    byte.
 
     >>> left_for_cache(1000.0, 700.0), left_for_cache(1000.0, 950.0), left_for_cache(0.0, 1.0)
     (300.0, 100.0, 1.0)
@@ -321,7 +326,8 @@ def left_for_cache(available_bytes: float, taken_bytes: float) -> float:
 
 
 def page_cache_of(sysctl: Mapping[str, int], left_bytes: float) -> PageCache:
-    """The page cache by the kernel's settings, with memory left for it; those in bytes rule where they are not 0.
+    """The page cache by the kernel's settings, with ``left_bytes`` of memory; settings in bytes take precedence if they
+    are not 0.
 
     Examples
     --------
@@ -340,7 +346,8 @@ def page_cache_of(sysctl: Mapping[str, int], left_bytes: float) -> PageCache:
 
 
 def limited(cache: PageCache) -> PageCache:
-    """No more than all may be dirty; half of the limit is the background's where that is not below it, as in Linux.
+    """Limit the ratios as Linux does: at most all may be dirty, and a background ratio that is not below the other is
+    half of it.
 
     >>> limited(PageCache(100.0, 1.0, 5.0, 30.0))
     PageCache(available_bytes=100.0, background_ratio=0.5, ratio=1.0, expiry_s=30.0)
