@@ -1,4 +1,4 @@
-"""Variant ``fluid`` of the model: the work of tasks is a fluid that flows through shared processors and tiers.
+"""Member ``fluid`` of the model: the work of tasks is a fluid that flows through shared processors and tiers.
 
 At every moment each busy task has a rate. Streams on a tier share its loaded bandwidth, none faster than a single
 stream can be; processes that compute share the processors. Writes to a tier with write-back go to memory, as long as

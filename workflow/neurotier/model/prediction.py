@@ -12,7 +12,7 @@ from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.machine import Machine, Workload
 
 PAPER, FLUID, MEASURED = "paper", "fluid", "fluid measured"
-"""The variants of the model: Eq. (1); the fluid model with probed figures; and the fluid model with figures that the
+"""The members of the model: Eq. (1); the fluid model with probed figures; and the fluid model with figures that the
 published server's logs show directly."""
 
 DRAWS = 21
