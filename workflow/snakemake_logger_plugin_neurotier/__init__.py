@@ -1,8 +1,8 @@
-"""Logger plugin ``neurotier``: a calm terminal that says what is being done, what went wrong, and how a run ends.
+"""Logger plugin ``neurotier``: a terminal with few lines, which say what is done, what went wrong, and how a run ended.
 
-The profiles choose it (``logger: neurotier``). Everything that Snakemake says is in its own log below
-``.snakemake/log``, and on the terminal in dry runs, with ``--verbose`` and with ``--printshellcmds``. Snakemake finds a
-plugin by the name of its package, so this one lies next to neurotier, not in it.
+The profiles choose it (``logger: neurotier``). All of Snakemake's messages are in its own log below ``.snakemake/log``;
+they are on the terminal, too, in dry runs, with ``--verbose`` and with ``--printshellcmds``. Snakemake finds a plugin
+by the name of its package, so this package is next to neurotier, not in it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 SAY_S = 30.0
-"""Jobs of one rule, and steps that are done, are mentioned at most this often, s."""
+"""Shortest time between two lines about jobs of one rule, or about the number of steps done, s."""
 
 SAID_OTHERWISE = ("CalledProcessError in file", "Exiting because a job", "At least one job did not complete")
-"""Errors that a line of the rule, and the verdict on the run, report already."""
+"""Messages about errors that the line about the failed rule, or the end of the run, reports as well."""
 
 BAD_CONFIG, NO_CONFIG = "Invalid config definition: ", "FileNotFoundError: [Errno 2] "
-"""Snakemake's traces for these end before it has read anything of ours."""
+"""How the last line begins in two of Snakemake's traces, which it shows before it reads the Snakefile."""
 
 NOT_SUBMITTED = "Exception in run_job for rule "
-"""The plugin slurm says it, with a trace, of a job for which it does not call sbatch, as for a forbidden option."""
+"""How the plugin slurm's message begins, followed by a trace, about a job for which it does not call sbatch, for
+example because of a forbidden option."""
 
 UNWRITABLE = "|".join(
     str(getattr(errno, name)) for name in ("ENOSPC", "EDQUOT", "EACCES", "EROFS", "ENOTDIR", "ESTALE", "EIO", "EFBIG")
@@ -40,13 +41,14 @@ NO_ROOM = re.compile(
     rf"(?:Error: |\(|line \d+:\n(?=.*\.snakemake/))\[Errno (?:{UNWRITABLE})\] ([^:\n]*)(?:: '(.*)')?"
     r"(?:$|\n  File|\)\. Please ensure)"
 )
-"""The last line of what Snakemake shows, a trace even, where it cannot write a folder or a log of a rule, what it keeps
-in the home folder, or its notes, of which it would have the permissions looked at."""
+"""The essential line of what Snakemake shows, perhaps a trace, if it cannot write a rule's folder or log, its files in
+the home folder, or its metadata (for which it advises to check the permissions)."""
 
 OWN_PLACES = "Snakemake's folders (.cache/snakemake in your home, .snakemake here)"
 
 NO_METADATA = "Missing metadata for file"
-"""Snakemake says it of every file in a report, dozens, that a page of a failed run has, or that another user made."""
+"""Snakemake says this about every file in a report, perhaps dozens, that was made for a failed run's page or by another
+user."""
 
 NOT_MADE = re.compile(r"File (.*) marked for report but does not exist")
 
@@ -54,7 +56,8 @@ HOW_CONFIG = "Write --config 'dataset={source: X}' for dataset.source=X, and tar
 
 
 class LogHandler(LogHandlerBase):  # type: ignore[misc]
-    """Prints a line for what a person needs to know; before jobs begin, as for ``--unlock``, what Snakemake prints."""
+    """Prints a line for each event that the user needs to know; if no jobs begin, as with ``--unlock``, it prints what
+    Snakemake would."""
 
     writes_to_stream, writes_to_file = True, False
     has_filter, has_formatter, needs_rulegraph = False, False, False
@@ -69,14 +72,14 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         self.said_s = {"": time.monotonic()}
         sys.excepthook = say_uncaught
 
-    def setFormatter(self, fmt: logging.Formatter | None) -> None:  # noqa: N802  # its name in logging
+    def setFormatter(self, fmt: logging.Formatter | None) -> None:  # noqa: N802  # overrides a method of logging
         super().setFormatter(fmt)
         self.everything.setFormatter(fmt)
 
     def emit(self, record: logging.LogRecord) -> None:
         if self.is_calm and NO_METADATA in str(record.msg):
             return
-        self.pages += getattr(record, "pages", ())  # of targets: neurotier.run.snakemake_internals.name_pages
+        self.pages += getattr(record, "pages", ())  # from neurotier.run.snakemake_internals.name_pages
         self.has_begun = self.has_begun or hasattr(record, "event") or record.levelno >= logging.WARNING
         if not self.is_calm and not wrong_config(str(record.msg)):
             self.everything.emit(record)
@@ -85,11 +88,11 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         elif line := self.line(record):
             try:
                 print(line, file=sys.stderr, flush=True)
-            except OSError:  # its terminal is gone
+            except OSError:  # the terminal is gone
                 self.handleError(record)
 
     def line(self, record: Any) -> str:
-        """What a person is told of a record; empty if nothing."""
+        """The line to print for a record; empty if none."""
         event, text = getattr(record, "event", None), str(record.msg or "")
         if event == LogEvent.JOB_INFO:
             return self.now_and_then(record.rule_name, record.rule_msg or "")
@@ -97,7 +100,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             return self.now_and_then("", f"{record.done} of {record.total} steps done")
         if event == LogEvent.JOB_ERROR:
             return "" if is_stopped() else f"rule {record.rule_name} failed; its log: {', '.join(record.log) or 'none'}"
-        if text.startswith("Trying to restart job"):  # of which the line before it was
+        if text.startswith("Trying to restart job"):  # the line before names the job
             return "It is tried again"
         if text.startswith("Nothing to be done"):
             return "; ".join([text.rstrip("."), *(str(page) for page in self.pages if page.exists())])
@@ -117,7 +120,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         return said
 
     def now_and_then(self, subject: str, line: str) -> str:
-        """The line, unless another one on the same subject was printed a moment ago."""
+        """The line, or an empty one if a line on the same subject was printed less than :data:`SAY_S` ago."""
         now_s = time.monotonic()
         if now_s - self.said_s.get(subject, 0.0) < SAY_S:
             return ""
@@ -125,14 +128,14 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         return line
 
     def close(self) -> None:
-        """Print what a command that runs no job has said."""
-        while self.early and not self.has_begun:  # Snakemake closes it twice
+        """Print the messages of a command that ran no jobs."""
+        while self.early and not self.has_begun:  # Snakemake closes the handler twice
             self.everything.emit(self.early.pop(0))
         super().close()
 
 
 def wrong_config(text: str) -> str:
-    """A line in place of a trace about ``--config`` or ``--configfile``; empty for any other trace."""
+    """A line that replaces a trace about ``--config`` or ``--configfile``; empty for any other text."""
     if BAD_CONFIG in text:
         return f"neurotier: --config: {text.rpartition(BAD_CONFIG)[2].strip()} {HOW_CONFIG}"
     if NO_CONFIG in text and "in load_configfile" in text:
@@ -142,7 +145,8 @@ def wrong_config(text: str) -> str:
 
 
 def say_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say what nobody caught: of Ctrl-C while Snakemake reads its own files a line, of anything else the trace."""
+    """Report an uncaught exception: for Ctrl-C while Snakemake reads its own files with one line, for any other with
+    the trace."""
     if issubclass(kind, KeyboardInterrupt):
         print("neurotier: stopped; start the same command again to go on", file=sys.stderr)
     else:
@@ -150,7 +154,7 @@ def say_uncaught(kind: type[BaseException], error: BaseException, trace: Traceba
 
 
 def is_stopped() -> bool:
-    """Whether the user, or a scheduler, has ended the run: all its jobs then fail."""
+    """Whether a user or a scheduler has stopped the run, whose jobs then fail."""
     from neurotier.run.stops import main_stop
 
     return main_stop.came is not None
