@@ -241,7 +241,7 @@ def fit(sizes: Sequence[float], amounts: Sequence[float]) -> Scaling:
     """
     from scipy.optimize import nnls  # slow to load, and not needed by the page, which imports this module
 
-    scale = max(sizes) or 1.0  # both columns need the same magnitude, or the solver takes the matrix for singular
+    scale = max(sizes) or 1.0  # both columns need one magnitude, or the solver calls the matrix singular
     (base, slope), _ = nnls(np.array([[1.0, size / scale] for size in sizes]), np.array(amounts, dtype=float))
     return Scaling(float(base), float(slope / scale))
 
