@@ -1,8 +1,8 @@
-"""Calls of benchmark programs, such as fio: their output is kept, and nothing that they started outlives them.
+"""Run benchmark programs such as fio, capture their output, and leave none of their processes behind.
 
-Processes that a program starts may lead sessions of their own. Everything that one call starts has a mark in its
-environment (:mod:`neurotier.core.processes`), by which it is found even if the program itself was killed. Programs that
-obey anybody who connects get a network of their own.
+Processes that a program starts may lead sessions of their own. Everything that one call starts carries a mark in its
+environment (:mod:`neurotier.core.processes`), by which it can be found even if the program itself was killed. Programs
+that obey anyone who connects run in a network namespace of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALL = "NEUROTIER_CALL"
 """Environment variable that marks the processes of one call."""
 
 LOOK_S = 1.0
-"""How often it is looked at what a running program has printed as errors."""
+"""How often the error output of a running program is checked, s."""
 
 
 def require_program(program: str, where: str, fix: str) -> None:
@@ -43,23 +43,23 @@ def require_program(program: str, where: str, fix: str) -> None:
 def run_call(
     command: Sequence[str], folder: Path, timeout_s: float, where: str, lost: str | None = None, **given: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, and return what it printed; whether it failed is for the caller to find out.
+    """Run a program to its end and return what it printed; the caller checks the exit code.
 
-    It prints into memory: a pipe would be held open by what a killed program leaves.
+    The program prints into memory files: processes that a killed program leaves behind would hold a pipe open.
 
     Parameters
     ----------
     command, folder, where, given
         As for :func:`started`.
     timeout_s
-        End it after this time, s; a device that hangs must not take us with it.
+        End it after this time, s, so that a device that hangs does not hang this process.
     lost
-        What it prints as an error once it is worth nothing, and may never end.
+        Text in its error output that means the run is worthless and may never end.
 
     Raises
     ------
     ToolError
-        If it cannot be started, does not end in time, or was suspended meanwhile: its times are not those of a tier.
+        If it cannot be started, does not end in time, or was suspended, so that its times say nothing about the tier.
     """
     with open(memory_file(), "wb") as output, open(memory_file(), "wb") as errors, resumptions() as resumed:
         deadline_s = time.monotonic() + timeout_s
@@ -78,7 +78,7 @@ def run_call(
 
 @contextmanager
 def resumptions() -> Iterator[list[int]]:
-    """A signal for each time that this process, and so most likely its program, has been resumed since."""
+    """Yield a list that gets an entry each time this process, and so most likely its program, is resumed."""
     resumed: list[int] = []
     before = signal.signal(signal.SIGCONT, lambda number, _: resumed.append(number))
     try:
@@ -88,7 +88,7 @@ def resumptions() -> Iterator[list[int]]:
 
 
 def printed(file: BinaryIO) -> str:
-    """What a program has printed into a file, by now; the place where it goes on is kept."""
+    """What a program has printed into a file so far; the file position stays where the program writes next."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 
@@ -101,7 +101,7 @@ def started(
     before: Callable[[], None] = lambda: None,
     **streams: Any,
 ) -> Iterator[subprocess.Popen[Any]]:
-    """A running program; nothing is left of it afterwards unless it has ended well by itself.
+    """Start a program; on exit all its processes are killed, unless it has ended successfully by itself.
 
     Parameters
     ----------
@@ -110,13 +110,13 @@ def started(
     folder
         Its working folder.
     where
-        What it is doing, for errors.
+        What it is doing, for error messages.
     environment
-        Further variables for its environment.
+        Further environment variables.
     before
-        Called first in its process.
+        Called in the new process before the program starts.
     streams
-        Further arguments of :class:`subprocess.Popen`; standard output is a pipe unless given.
+        Further arguments of :class:`subprocess.Popen`; by default, standard output is a pipe.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def started(
                 cwd=folder,
                 env={**os.environ, **(environment or {}), CALL: call},
                 stdin=subprocess.DEVNULL,
-                # SIGPIPE stays ignored: otherwise fio, told to end, dies of its last output, and its streams run on
+                # SIGPIPE stays ignored: otherwise a terminated fio dies while printing, and its streams keep running
                 restore_signals=False,
                 **{"stdout": subprocess.PIPE} | streams,
             )
@@ -143,15 +143,15 @@ def started(
         yield process
     finally:
         if process is None or process.returncode != 0:
-            kill_all_marked(CALL, [call])  # each stream leads a session of its own, so that no group holds them all
+            kill_all_marked(CALL, [call])  # each stream leads its own session, so no process group contains them all
         if process is not None and process.returncode is None:
             process.kill()
             with suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=PATIENCE_S)  # a process that waits for a dead device cannot even be killed
+                process.communicate(timeout=PATIENCE_S)  # a process waiting for a dead device cannot even be killed
 
 
 def reason_of(said: str, exit_code: int) -> str:
-    """Why a program failed, in one line: what it said, unless it was killed.
+    """Why a program failed, in one line: what it printed, unless it was killed.
 
     >>> reason_of("", -9), reason_of("", 3)
     ('it was killed by signal 9', 'it ended with exit code 3 and said nothing')
@@ -169,15 +169,15 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 
 def enter_own_network() -> None:
-    """Move this process, which must have a single thread, to a network of its own; what it starts is in it, too.
+    """Move this process, which must have a single thread, and its future children to a new network namespace.
 
-    That network has only a loopback, and no other user can enter it: for programs that listen on all addresses, and do
-    what anybody who connects tells them.
+    It has only a loopback device, and no other user can enter it. It is meant for programs that listen on all
+    addresses and obey anyone who connects.
 
     Raises
     ------
     OSError
-        If the system does not allow it: root or user namespaces are needed.
+        If the system does not allow it; it takes root or user namespaces.
     """
     user, group = os.geteuid(), os.getegid()
     if LIBC.unshare(CLONE_NEWNET) != 0:

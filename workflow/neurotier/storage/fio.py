@@ -1,7 +1,6 @@
-"""fio, one job per process: its command line, its JSON, its errors in one line; and finding, by trial, the engine with
-which to measure a tier.
+"""Run fio: build its command line, read its JSON, report errors in one line, and find a tier's engine by trial.
 
-fio's jobs are processes of their own, as participant jobs are, and each leads a session of its own.
+fio runs each stream as a process, as participant jobs are, and each leads a session of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from neurotier.storage.calls import reason_of, require_program, run_call
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 
 STREAM_LOST = "got signal="
-"""fio's error if a stream was killed, as for want of memory; often it then waits for ever, else it may end with 0."""
+"""fio's error if a stream was killed, for example for lack of memory; fio then often waits forever, or exits with 0."""
 
 MIB = 1 << 20
 BLOCK_BYTES = MIB // 16
@@ -38,7 +37,7 @@ LATENCIES = {
     "latency_p999_s": "99.900000",
     "latency_max_s": "max",
 }
-"""Columns of tables, and fio's names for them."""
+"""Table columns, and fio's name for each."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +54,17 @@ class Access:
 
 
 BUFFERED = Access("psync", direct=False)
-"""As programs, and ``dd``, read and write."""
+"""How ordinary programs, and ``dd``, read and write."""
 
 
 @dataclass(frozen=True)
 class FioJob:
-    """What one fio process does; it evicts its files from the page cache first, so that reads are cold.
+    """One run of fio, which first evicts its files from the page cache, so that reads are cold.
 
     Attributes
     ----------
     name
-        Its name, for people.
+        Its name in messages.
     pattern
         ``read``, ``write``, ``randread``, ``randwrite``, ``rw`` or ``randrw`` (the last two: half and half).
     block_bytes
@@ -75,24 +74,24 @@ class FioJob:
     streams
         Processes, each with a file of its own (``numjobs``).
     queue_depth
-        Requests that each stream has in flight; engines without a queue take 1.
+        Requests that each stream has in flight; 1 for engines without a queue.
     way
         How the files are accessed.
     runtime_s
-        Stop after this time, s, even if files are not finished; ``None`` for never.
+        Stop after this time, s, even if the files are not finished; ``None`` for no limit.
     repeat
-        Go over the files again until ``runtime_s`` has passed.
+        Start the files over until ``runtime_s`` has passed.
     end_fsync
         Flush to the device at the end, within the measured time.
     fresh
-        Remove the files first, so that space is allocated while writing, as in ordinary programs.
+        Remove the files first, so that space is allocated while writing, as ordinary programs do.
     files
-        First part of the files' names; jobs that share it, and the folder, share the files.
+        Prefix of the file names; jobs with the same prefix and folder share their files.
     options
         Further options of fio, by name.
     each
-        Options of each stream, if they differ; each is then a separate job of fio, reported by itself, and ``streams``
-        stays 1.
+        Options of each stream, if they differ; each stream is then a separate fio job with its own report, and
+        ``streams`` stays 1.
     """
 
     name: str
@@ -124,7 +123,7 @@ class FioJob:
             "end_fsync": int(self.end_fsync),
             "filename_format": f"{self.files}.$jobnum.$filenum",
             "lat_percentiles": 1,
-            "fallocate": "none",  # otherwise the writes would find their space allocated
+            "fallocate": "none",  # otherwise the space would be allocated before the writes
         }
         if self.runtime_s is not None:
             options |= {"runtime": f"{max(1, round(1000 * self.runtime_s))}ms", "time_based": int(self.repeat)}
@@ -139,18 +138,18 @@ class FioJob:
 
 @dataclass(frozen=True)
 class Flow:
-    """What went in one direction, in one stream or in several.
+    """Data moved in one direction by one or several streams.
 
     Attributes
     ----------
     bytes, operations
-        How much, and in how many requests.
+        Bytes moved, and number of requests.
     runtime_s
         Time of the stream that took longest, s.
     latencies_s
-        From submitting a request until it was done, by column: ``latency_mean_s``, ``latency_p50_s``,
-        ``latency_p99_s``, ``latency_p999_s`` and ``latency_max_s``, as far as fio reports them. Of several streams,
-        percentiles are those of the slowest.
+        Time from submitting a request to its completion, by column: ``latency_mean_s``, ``latency_p50_s``,
+        ``latency_p99_s``, ``latency_p999_s`` and ``latency_max_s``, as far as fio reports them. With several streams,
+        each percentile is that of the slowest stream.
     """
 
     bytes: int = 0
@@ -160,7 +159,7 @@ class Flow:
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
-        """Over the time of the stream that took longest."""
+        """Bytes/s over the time of the stream that took longest."""
         return self.bytes / self.runtime_s if self.runtime_s else 0.0
 
 
@@ -171,11 +170,11 @@ class FioResult:
     Attributes
     ----------
     reads, writes
-        Each direction, by stream in order; a single flow if streams were reported together.
+        One flow per stream, in order, or a single flow if fio reported the streams together.
     cpu_s
-        CPU time of all streams, user and system, s, without that of kernel threads that write back.
+        User and system CPU time of all streams, s, without that of the kernel's write-back threads.
     fio_version
-        Such as ``fio-3.33``.
+        For example ``fio-3.33``.
     """
 
     reads: tuple[Flow, ...]
@@ -194,8 +193,8 @@ class FioResult:
         return together(self.writes)
 
     def cells(self) -> Row:
-        """All figures under the names of table columns; each table keeps its own. Rates of both directions are added,
-        each over its own time."""
+        """All figures under the names of table columns, of which each table takes its own. The rates of both
+        directions are added, each over its own time."""
         both, ways = together([*self.reads, *self.writes]), {"read": self.read, "write": self.write}
         return {
             **dict.fromkeys(LATENCIES),
@@ -224,14 +223,14 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     job
         What to do.
     folder
-        Folder of the caller's own; see :func:`neurotier.core.private.work_folder`.
+        A folder that belongs to the caller; see :func:`neurotier.core.private.work_folder`.
     timeout_s
-        End it after this time, s; a device that hangs must not take us with it.
+        End it after this time, s, so that a device that hangs does not hang this process.
 
     Raises
     ------
     ToolError
-        If fio fails, with its own reason, or does not end.
+        If fio fails, with the reason that it gives, or does not end.
     """
     if job.fresh:
         for file in folder.glob(f"{job.files}.*"):
@@ -243,7 +242,7 @@ def run_fio(job: FioJob, folder: Path, timeout_s: float) -> FioResult:
     if not is_sound or not report["jobs"] or any(one.get("error") for one in report["jobs"]):
         raise ToolError(f"fio: {reason(done.stdout, done.stderr, done.returncode)}", where)
     if job.each:
-        report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio has an order of its own
+        report["jobs"].sort(key=lambda one: int(one["jobname"].rpartition(".")[2]))  # fio does not keep the order
     return read_report(report)
 
 
@@ -257,8 +256,7 @@ def access_text(engine: str, direct: bool) -> str:
 
 
 def find_json(text: str) -> Row:
-    """The report in fio's output, which may have stray text before and after it; a report without jobs if there is
-    none.
+    """The report in fio's output, which may have other text before and after it; without one, a report with no jobs.
 
     >>> find_json('note: both iodepth >= 1 and synchronous I/O engine\\n{"jobs": []}\\n'), find_json("fio: {no")
     ({'jobs': []}, {'jobs': []})
@@ -283,7 +281,7 @@ def reason(output: str, errors: str, exit_code: int) -> str:
     """
     lines = [line.strip() for line in f"{errors}\n{output.partition('{')[0]}".splitlines() if line.strip()]
     for line in lines:
-        # fio's error says nothing about a mismatch found by verification
+        # fio's error= text says nothing about a mismatch found by verification
         if line.startswith("verify: ") or ": verify failed" in line:
             return one_line(line.partition(", length")[0])
         if match := re.search(r"error=(.+)$", line):
@@ -296,16 +294,16 @@ def reason(output: str, errors: str, exit_code: int) -> str:
 
 
 def read_report(report: Row) -> FioResult:
-    """The figures of fio's JSON."""
+    """Read the figures from fio's JSON."""
     jobs = report["jobs"]
     reads, writes = (tuple(read_flow(job[way]) for job in jobs) for way in ("read", "write"))
-    # a job's runtime is summed over its streams; the percentages refer to that sum
+    # fio sums a job's runtime over its streams, and its percentages refer to that sum
     cpu_s = sum((job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1000 for job in jobs)
     return FioResult(reads, writes, cpu_s, str(report.get("fio version", "")))
 
 
 def read_flow(data: Row) -> Flow:
-    """One direction of a job."""
+    """Read one direction of a job from fio's JSON."""
     if not data["total_ios"]:
         return Flow()
     known = data["lat_ns"] | data["lat_ns"].get("percentile", {})
@@ -314,7 +312,7 @@ def read_flow(data: Row) -> Flow:
 
 
 def together(flows: Sequence[Flow]) -> Flow:
-    """Several flows as one."""
+    """Combine several flows into one."""
     moved = [flow for flow in flows if flow.operations]
     if not moved:
         return Flow()
@@ -326,12 +324,12 @@ def together(flows: Sequence[Flow]) -> Flow:
 
 
 def find_access(folder: Path, kind: str, block_bytes: int = BLOCK_BYTES) -> Access:
-    """The best access that the file system and this fio support, in blocks of this size.
+    """The best way to access files that the file system and this fio support with blocks of this size.
 
     Raises
     ------
     ToolError
-        If not even buffered files can be written; with fio's reason.
+        If not even buffered files can be written, with the reason that fio gives.
     """
     *better, last = (Access(engine, direct) for engine, direct in KINDS[kind].fio_engines)
     for way in better:
@@ -345,7 +343,7 @@ def find_access(folder: Path, kind: str, block_bytes: int = BLOCK_BYTES) -> Acce
 
 
 def attempt(way: Access, folder: Path, block_bytes: int = BLOCK_BYTES) -> None:
-    """Write and read a MiB, as a trial; a file system that takes ``O_DIRECT`` may still go through the page cache."""
+    """Try to write and read a MiB; a file system that accepts ``O_DIRECT`` may still go through the page cache."""
     try:
         for pattern in ("write", "read"):
             job = FioJob("trial", pattern, block_bytes, max(MIB, block_bytes), way=way, files="trial")
@@ -358,10 +356,11 @@ def attempt(way: Access, folder: Path, block_bytes: int = BLOCK_BYTES) -> None:
 
 
 def takes_direct(folder: Path, block_bytes: int) -> bool:
-    """Whether a file in ``folder`` can be read past the page cache in blocks of this size.
+    """Whether a file in ``folder`` can be read in blocks of this size bypassing the page cache.
 
-    One read is tried: not every file system that opens files so can read them so, and how small a block may be depends
-    on the device. It starts one block into the file, where a block that is not a whole sector cannot begin.
+    This tries one read: a file system may open files with ``O_DIRECT`` and yet fail to read them, and the smallest
+    possible block depends on the device. The read starts one block into the file, which fails unless a block is a
+    whole number of sectors.
     """
     file = folder / "direct"
     file.write_bytes(bytes(2 * block_bytes))

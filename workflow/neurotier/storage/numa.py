@@ -1,4 +1,4 @@
-"""NUMA nodes: those on which this process can run and has memory."""
+"""The NUMA nodes on which this process can run and has memory."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ NO_MEMORY = re.compile(r"MemTotal:\s+0 ")
 
 
 def own_nodes() -> tuple[int, ...]:
-    """Nodes that this process can use, in order; none if the kernel has no NUMA."""
+    """The nodes that this process can use, in order; empty if the kernel has no NUMA."""
     memory = MEMORY.search(STATUS.read_text())
     return usable_nodes(NODES, os.sched_getaffinity(0), read_list(memory[1]) if memory else None)
 
 
 def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -> tuple[int, ...]:
-    """Nodes on which a worker can run and has memory, in order.
+    """The nodes on which a worker can run and has memory, in order.
 
     Parameters
     ----------
     folder
-        The kernel's folder of nodes; it is missing if the kernel has no NUMA, and then there are no nodes.
+        The kernel's folder of nodes; if the kernel has no NUMA, it is missing, and the result is empty.
     cpus
-        CPUs that may be used; a node's list has only CPUs that are online.
+        CPUs that may be used; a node lists only CPUs that are online.
     memory
         Nodes whose memory may be used; ``None`` means all.
     """
@@ -43,7 +43,7 @@ def usable_nodes(folder: Path, cpus: set[int], memory: set[int] | None = None) -
 
 
 def read_list(text: str) -> set[int]:
-    """The numbers in a list of CPUs or nodes in the kernel's notation.
+    """Read a list of CPUs or nodes in the kernel's notation.
 
     >>> sorted(read_list("0-2,7"))
     [0, 1, 2, 7]

@@ -1,7 +1,7 @@
-"""The page cache before a run: emptied, or filled with the inputs, and then verified.
+"""Empty the page cache before a run, or fill it with the inputs, and verify its state.
 
-Root drops the whole cache, as the published experiment did between runs; others evict the files concerned, which
-``posix_fadvise(2)`` does for clean pages. Files on tmpfs and DAX mounts are in memory by nature.
+Root drops the whole cache, as the published experiment did between runs. Other users evict the files concerned with
+``posix_fadvise(2)``, which works for clean pages. Files on tmpfs and DAX mounts are always in memory.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from neurotier.meter.residency import resident_share
 
 DROP = Path("/proc/sys/vm/drop_caches")
 EVERYTHING = "3\n"
-"""Page cache, directory entries and inodes: see ``Documentation/admin-guide/sysctl/vm.rst`` of Linux."""
+"""Page cache, directory entries and inodes; see ``Documentation/admin-guide/sysctl/vm.rst`` of Linux."""
 
 COLD_SHARE, WARM_SHARE = 0.01, 0.99
-"""Share of the inputs that may be in memory for ``cold``, and must be for ``warm``."""
+"""The largest share of the inputs in memory that counts as ``cold``, and the smallest that counts as ``warm``."""
 
 CHUNK_BYTES = 1 << 20
 
@@ -31,13 +31,13 @@ class CacheState:
     Attributes
     ----------
     state
-        ``cold``, ``warm``, ``as found``, or ``memory`` where the inputs are in memory by nature.
+        ``cold``, ``warm``, ``as found``, or ``memory`` if the inputs lie on a tier in memory.
     action
-        What was done, for people.
+        What was done, in words.
     resident
-        Share of the inputs in memory, from 0 to 1; ``None`` if the kernel would not tell.
+        Share of the inputs in memory, from 0 to 1; ``None`` if the kernel does not report it.
     problem
-        Why it is not the requested state; empty if it is.
+        Why the cache is not in the requested state; empty if it is.
     """
 
     state: str
@@ -49,12 +49,12 @@ class CacheState:
 def prepare_cache(
     asked: str, inputs: Sequence[Path], others: Sequence[Path], in_memory: bool, programs: bool = True
 ) -> CacheState:
-    """Write back what is dirty, bring the page cache into a state, and verify it.
+    """Write back dirty pages, bring the page cache into the requested state, and verify it.
 
     Parameters
     ----------
     asked
-        ``cold``, ``warm`` or ``as found``.
+        The requested state: ``cold``, ``warm`` or ``as found``.
     inputs
         Files that the participant jobs read.
     others
@@ -62,9 +62,9 @@ def prepare_cache(
     in_memory
         Whether the inputs lie on a tier in memory.
     programs
-        Whether ``cold`` includes programs and libraries, where root may drop the whole cache.
+        Whether ``cold`` includes programs and libraries; root then drops the whole cache.
     """
-    os.sync()  # otherwise the run would share its disks with the write-back of the one before
+    os.sync()  # otherwise the write-back of the previous run would compete with this run for the disks
     action = "synced"
     if asked == "cold":
         action += ", " + ((programs and drop()) or evict([*inputs, *others]))
@@ -92,7 +92,7 @@ def problem(asked: str, resident: float | None) -> str:
 
 
 def drop() -> str:
-    """Drop the whole page cache; returns what was done, or an empty text if that is not allowed."""
+    """Drop the whole page cache; return what was done, or an empty string if that is not allowed."""
     try:
         DROP.write_text(EVERYTHING)
     except OSError:
@@ -101,7 +101,7 @@ def drop() -> str:
 
 
 def evict(files: Sequence[Path]) -> str:
-    """Evict files from the page cache; returns what was done. Dirty pages stay, so sync first."""
+    """Evict files from the page cache and return what was done. Dirty pages stay, so sync first."""
     evicted = 0
     for file in files:
         with suppress(PermissionError), file.open("rb", buffering=0) as opened:  # such as an image's /etc/shadow
@@ -111,7 +111,7 @@ def evict(files: Sequence[Path]) -> str:
 
 
 def read(files: Sequence[Path]) -> None:
-    """Read files, so that they are in the page cache."""
+    """Read files to bring them into the page cache."""
     for file in files:
         with suppress(PermissionError), file.open("rb", buffering=0) as opened:
             while opened.read(CHUNK_BYTES):

@@ -1,4 +1,4 @@
-"""What papers say about storage in numbers (``published.yaml``), for comparison with one's own."""
+"""Numbers that papers state about storage (``published.yaml``), for comparison with the user's own measurements."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class PublishedNumber(NamedTuple):
     Attributes
     ----------
     source
-        Paper.
+        The paper.
     name
         What was measured, in words.
     quantity
-        Which of one's own figures it is compared with; each workload has its own.
+        The user's own figure that it is compared with; each workload defines its own.
     value, unit
-        The number: ``bytes/s``, ``bytes``, or a counted thing, such as ``writer``.
+        The number, and its unit: ``bytes/s``, ``bytes``, or something counted, such as ``writer``.
     page
-        Its page or section.
+        Its page or section in the paper.
     figure
-        The figure there; empty if there is none.
+        Its figure there; empty if there is none.
     at
-        Position on the axis of the figure, such as the number of writers; ``None`` if the text leaves it open.
+        Position on the axis of the figure, such as the number of writers; ``None`` if the paper does not state it.
     open_points
-        What the text does not say, or says in its own way.
+        What the paper leaves open, or words in its own way.
     """
 
     source: str
@@ -62,7 +62,7 @@ class PublishedNumber(NamedTuple):
 
 
 def stated(section: str) -> list[PublishedNumber]:
-    """The numbers of a section of the file."""
+    """The numbers in a section of the file."""
     given = GIVEN[section]
     return [PublishedNumber(given["source"], **each) for each in given["numbers"]]
 
@@ -77,4 +77,4 @@ IOR_NODE = [
     )
     for total, processes in zip(IOR_NODES, (48, 48, 24, 24), strict=True)
 ]
-"""Bytes/s of one node, by its number of processes: comparable with one's own."""
+"""Bytes/s of one node, by its number of processes, which the user's own measurements can be compared with."""

@@ -1,4 +1,4 @@
-"""Which points were measured, and the spread of a measure over repetitions: its median and its range."""
+"""Select the points that were measured, and summarise a quantity over repetitions by its median and range."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from neurotier.core.tables import Row, Rows
 
 MEASURED = "measured"
-"""Status of a point that was; else it says why it was not."""
+"""Status of a point that was measured; any other status says why it was not."""
 
 
 def measured_rows(rows: Iterable[Row]) -> Rows:
-    """Rows of points that were measured."""
+    """The rows of the points that were measured."""
     return [row for row in rows if row["status"] == MEASURED]
 
 
@@ -24,7 +24,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[Row], column: str) -> Spread:
-        """That of a column."""
+        """The spread of a column."""
         return cls(tuple(row[column] for row in rows))
 
     @property
@@ -34,16 +34,16 @@ class Spread(NamedTuple):
 
     @property
     def low(self) -> float:
-        """Least value."""
+        """The least value."""
         return min(self.values)
 
     @property
     def high(self) -> float:
-        """Greatest value."""
+        """The greatest value."""
         return max(self.values)
 
 
 def spread(runs: Iterable[Row], column: str) -> Spread | None:
-    """Spread of a column over the runs in which it is known; ``None`` if there are none."""
+    """The spread of a column over the runs that have a value; ``None`` if none has."""
     known = [run for run in runs if run[column] is not None]
     return Spread.of(known, column) if known else None

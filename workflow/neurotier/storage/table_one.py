@@ -10,7 +10,7 @@ PUBLISHED_MB_S: dict[str, tuple[float, float]] = {name: (*both,) for name, both 
 """Table I as printed: read and write bandwidth, MB/s, where 1 GB of ``dd`` counts as 1,024 MB."""
 
 MB_PER_GB = 1024
-"""As printed; ``dd``, which gives MB/s below 1 GB/s, means 1,000."""
+"""MB in a GB as the table prints them; ``dd``, which prints MB/s below 1 GB/s, means 1,000."""
 
 
 def bytes_per_s(printed_mb_s: float) -> float:
@@ -23,12 +23,12 @@ def bytes_per_s(printed_mb_s: float) -> float:
 
 
 TABLE_ONE = {name.removeprefix("local "): tuple(map(bytes_per_s, both)) for name, both in PUBLISHED_MB_S.items()}
-"""Read and write bandwidth of each device, bytes/s, in the order of that table: ``Optane`` is its persistent memory,
-``SSD`` its local disk, ``Isilon`` its shared storage on NFS."""
+"""Read and write bandwidth of each device, bytes/s, in the order of the table: ``Optane`` is the persistent memory,
+``SSD`` the local disk, ``Isilon`` the shared storage over NFS."""
 
 
 def nearest(read_bytes_per_s: float, write_bytes_per_s: float) -> str:
-    """The published device whose bandwidths are nearest, by ratio.
+    """The published device with the nearest bandwidths, by ratio.
 
     >>> nearest(4e9, 2e9), nearest(20e6, 20e6)
     ('Optane', 'Isilon')

@@ -1,14 +1,14 @@
-"""The walk: every point of a storage workload in turn, except existing ones, and each kept once measured.
+"""The walk: measure the points of a storage workload one by one, and keep each result.
 
-Each is kept in a small file, so that an interrupted walk resumes where it was. A point is identified by what it
-measures and where: on a node of another class, with another path, device or file system of any of its tiers, file size
-or duration it is another point. Existing points are not measured again.
+Each result is kept in a small file, so that an interrupted walk resumes where it stopped; points that have a file are
+not measured again. A point is identified by what it measures and where: with another class of node, another path,
+device or file system of any of its tiers, another file size or duration, it is another point.
 
 The order is random, drawn separately within each repetition (a randomised block design, as in campaigns) from a seed in
-the configuration. In the order of the grid, a drift would look like an effect of the block size: a flash drive's SLC
-cache that fills up, a cloud disk whose burst credit runs out, a device that warms up. Tiers are measured one after the
-other, because the files of one in memory would take the page cache from another; so are sets, whose files then only
-need the room of the largest.
+the configuration. In the order of the grid, a drift could be mistaken for an effect of the block size: a flash drive's
+SLC cache fills up, a cloud disk runs out of burst credits, a device warms up. Tiers are measured one after the other,
+because the files of a tier in memory would displace another tier's page cache. Sets are, too, so that their files need
+only the room of the largest set.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from neurotier.storage.workspace import Workspace, claim, facts_of
 LEAST_MINUTES = 30
 
 REPORT_S = 10.0
-"""How often progress is reported."""
+"""How often progress is reported, s."""
 
 LONGEST = 200
-"""Most characters of a point in the name of its file, which has 255 of them at most."""
+"""Characters of a point's description that its file name takes at most; file names are limited to 255 bytes."""
 
 FAILED_IN_A_ROW = 3
-"""If this many points fail in a row, they have a common reason, and the walk ends."""
+"""The walk ends after this many failures in a row, which must have a common reason."""
 
 
 class Point(Protocol):
-    """One measurement: a frozen dataclass; all of its fields together identify it.
+    """One measurement: a frozen dataclass, identified by all of its fields together.
 
     Attributes
     ----------
     set_name
-        Points of one set are measured together, on files that they may share.
+        The set; points of one set are measured together, on files that they may share.
     repetition
-        Which repetition, from 1.
+        Number of the repetition, from 1.
     seconds
-        Time that it takes at least, s.
+        Least time that it takes, s.
     written_bytes
-        Most bytes that it writes; 0 if its duration decides.
+        Most bytes that it writes; 0 if that depends on its duration.
     """
 
     __dataclass_fields__: ClassVar[Row]
@@ -80,7 +80,7 @@ AnyPoint = TypeVar("AnyPoint", bound=Point)
 
 
 def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
-    """Points in the order in which they are measured: repetition by repetition, and at random within each."""
+    """The points in the order in which they are measured: by repetition, and at random within each repetition."""
     order: list[AnyPoint] = []
     for repetition, block in sorted(gathered((point.repetition, point) for point in points).items()):
         rng = np.random.default_rng([seed, repetition])
@@ -89,29 +89,29 @@ def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
 
 
 class LeftOutError(ToolError):
-    """A point turns out to be impossible to measure here when it is tried; the next one may be possible."""
+    """A point that turns out to be impossible to measure here when it is tried; the next one may be possible."""
 
 
 @dataclass
 class Workload(ABC, Generic[AnyPoint]):
-    """What a storage workload defines; the walk does the rest.
+    """The parts that each storage workload defines; the walk does the rest.
 
     Parameters
     ----------
     settings, places
-        Of the run.
+        Those of the run.
 
     Attributes
     ----------
     target
-        Snakemake's target, and the name of the configuration's section, the table, and the folder on tiers and in the
-        results. A point's attributes fill the table's columns of the same names.
+        Snakemake's target, also the name of the configuration section, the table, and the folder on tiers and in the
+        results. A point's attributes fill the table columns of the same names.
     doing
-        What it does, for the user.
+        What it does, in words for the user.
     smaller
-        Keys of the configuration that lower the room of a set, named ``{set}``.
+        Configuration keys that reduce the space that a set needs; ``{set}`` stands for its name.
     elsewhere
-        Whether the tiers are on other machines; :meth:`measure` then takes care of them and their room.
+        Whether the tiers are on other machines; :meth:`measure` then takes care of them and of their free space.
     """
 
     target: ClassVar[str]
@@ -125,17 +125,17 @@ class Workload(ABC, Generic[AnyPoint]):
     @staticmethod
     @abstractmethod
     def points(section: Any, tier: str) -> Iterable[AnyPoint]:
-        """All points of a section of the configuration that belong to one of its tiers.
+        """All points of a configuration section that belong to one of its tiers.
 
         Raises
         ------
         SettingsError
-            If something cannot be measured as it is written.
+            If something cannot be measured as it is configured.
         """
 
     @classmethod
     def plan(cls, settings: Settings) -> dict[str, dict[str, list[AnyPoint]]]:
-        """The points of every set on every tier, in the order in which they are measured, without duplicates."""
+        """The points of every set by tier, in the order in which they are measured, without duplicates."""
         section = getattr(settings, cls.target)
         return {
             tier: {
@@ -147,9 +147,9 @@ class Workload(ABC, Generic[AnyPoint]):
 
     @classmethod
     def minutes(cls, settings: Settings) -> int:
-        """Time to request from a cluster, min: twice that of its points, and some to lay out files.
+        """Time to request from a cluster, min: twice that of the points, plus some to lay out files.
 
-        A walk that takes longer resumes where it was when it is started again.
+        A walk that takes longer resumes where it stopped when it is started again.
         """
         try:
             tiers = cls.plan(settings).values()
@@ -160,32 +160,32 @@ class Workload(ABC, Generic[AnyPoint]):
         )
 
     def require(self) -> None:
-        """Raise :class:`ToolError` if a program is missing."""
+        """Raise :class:`ToolError` if a required program is missing."""
         require_fio(f"target {self.target}")
 
     def room(self, points: list[Any]) -> tuple[int, str]:
-        """Bytes that a set's points take of the tier at once, and what takes them, such as ``4 files of 1 GiB``: a file
-        of each process, where a workload does not say otherwise."""
+        """Bytes that a set's points occupy on the tier at once, and what occupies them, such as ``4 files of 1 GiB``:
+        one file per process, unless a workload overrides this."""
         return files_text(max(point.processes for point in points), points[0].file_bytes)
 
     def prepare(self, workspace: Workspace, points: list[AnyPoint], say: Say) -> dict[AnyPoint, str]:
-        """Get ready for the points of a set that are to be measured; returns why some of them cannot be."""
+        """Prepare for the points of a set that are still to be measured; return why some of them cannot be."""
         return {}
 
     @abstractmethod
     def measure(self, workspace: Workspace, point: AnyPoint) -> Row:
-        """Measure a point: columns of the table, with ``host`` if it is not this one.
+        """Measure a point; return columns of the table, with ``host`` if it was measured on another machine.
 
-        A :class:`ToolError` or :class:`TierError` is noted as the reason why the point failed, and the walk goes on; a
-        :class:`LeftOutError` as the reason why it is left out.
+        A :class:`ToolError` or :class:`TierError` is recorded as the reason why the point failed, a
+        :class:`LeftOutError` as the reason why it is left out; the walk goes on.
         """
 
     def tables(self, rows: Rows) -> dict[str, Rows]:
-        """The tables of these rows, by name."""
+        """The tables made from these rows, by name."""
         return {self.target: rows}
 
     def check_room(self, tier: Tier, set_name: str, room: tuple[int, str], free_bytes: int) -> None:
-        """Raise :class:`TierError` if files would take more than their share of a tier's free space."""
+        """Raise :class:`TierError` if the files would take more than the allowed share of a tier's free space."""
         (needed, text), share = room, getattr(self.settings, self.target).share
         if needed > share * free_bytes:
             raise TierError(
@@ -197,7 +197,7 @@ class Workload(ABC, Generic[AnyPoint]):
 
 
 def files_text(count: int, file_bytes: int) -> tuple[int, str]:
-    """Bytes of files of one size, and how many there are.
+    """Total bytes of files of one size, and a text that says how many there are.
 
     >>> files_text(2, 1 << 20)
     (2097152, '2 files of 1 MiB')
@@ -206,25 +206,25 @@ def files_text(count: int, file_bytes: int) -> tuple[int, str]:
 
 
 def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[str, Rows]:
-    """Measure the points that are still missing; returns the workload's tables, with all points in the planned order.
+    """Measure the points that are still missing; return the workload's tables, with all points in the planned order.
 
     Parameters
     ----------
     workload
         The workload.
     say
-        Tells the user.
+        Prints a line for the user.
     node_class
-        Class of this node, whose points are shared; empty for this host alone.
+        Class of this node, which shares its points with all nodes of the class; empty for this host alone.
 
     Raises
     ------
     SettingsError
-        If there is nothing to measure, or it cannot be measured as it is written.
+        If there is nothing to measure, or it cannot be measured as it is configured.
     TierError
         If a tier is not as declared, or too small.
     ToolError
-        If a program is missing, one point after the other fails, or no point at all is measured.
+        If a program is missing, several points in a row fail, or no point at all is measured.
     """
     target, settings, places = workload.target, workload.settings, workload.places
     section = getattr(settings, target)
@@ -237,10 +237,10 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     workspaces = {
         name: Workspace(target, tier, tier.path) if workload.elsewhere else claim(tier.here(), target, places)
         for name, sets in plan.items()
-        if sets  # there are none on a tier that no engine keeps anything on
+        if sets  # a tier has none if no engine keeps anything on it
         for tier in [tier_named(settings, name)]
     }
-    # in each job of a cluster, a tier may be at another path, by variables, and on a device of another name
+    # in each cluster job, a tier may have another path, through variables, and a device of another name
     where = {
         name: f"{node_class or f'{here.nodename} {source}'} {tier.kind} {fs_type} {tier_named(settings, name).path}"
         for name, (_, tier, _) in workspaces.items()
@@ -255,7 +255,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
             for point in points:
                 text = "_".join(map(str, astuple(point)))
                 on = [where[one] for one in getattr(point, "tiers", [name])]
-                # the date is that of the last change by which figures of before are not like those of now
+                # the date is that of the last change that made earlier figures incomparable with current ones
                 files[point] = kept / f"{text[:LONGEST]}_{short_hash(f'2026-11-30 {text} {on}')}.json"
             left = [point for point in points if not whole_json(files[point])]
             begun.append((workspace, facts, files, left))
@@ -287,7 +287,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
 
 
 def write_tables(tables: Mapping[str, Rows], files: Mapping[str, str]) -> None:
-    """Write tables to files of the same names; cells that are no columns stay in the files of the points."""
+    """Write tables to files of the same names; cells without a column stay in the points' own files."""
     for name, rows in tables.items():
         write_table(Path(files[name]), name, ({column: row.get(column) for column in columns(name)} for row in rows))
 
@@ -301,7 +301,7 @@ def measure_all(
     say: Say,
     step: Callable[[AnyPoint], None],
 ) -> dict[AnyPoint, str]:
-    """Measure points, and keep each with the facts of its tier; returns those not measured, with the reasons."""
+    """Measure points and keep each with the facts of its tier; return those not measured, with the reasons."""
     reasons = {point: f"left out: {reason}" for point, reason in workload.prepare(workspace, points, say).items()}
     in_a_row = 0
     for point in points:
@@ -322,7 +322,7 @@ def measure_all(
 
 
 def progress(points: list[AnyPoint], say: Say) -> Callable[[AnyPoint], None]:
-    """A function that counts measured points, and now and then says how long the others will take."""
+    """A function that counts measured points and now and then reports how long the rest will take."""
     begun_s, all_s, reported_s, done = time.monotonic(), sum(point.seconds for point in points), 0.0, list[float]()
 
     def step(point: AnyPoint) -> None:
@@ -338,7 +338,7 @@ def progress(points: list[AnyPoint], say: Say) -> Callable[[AnyPoint], None]:
 
 
 def duration(time_s: float) -> str:
-    """A time for people.
+    """A duration in words.
 
     >>> duration(75.0), duration(5312.4)
     ('75.0 s', '1 h 28 min 32 s')

@@ -1,4 +1,4 @@
-"""A workspace: a target's own folder on a tier, removed afterwards, and the fio jobs that run in it, one at a time."""
+"""A workspace: a target's own folder on a tier, removed after use, in which fio jobs run one at a time."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from neurotier.core.tiers import Tier, says_full
 from neurotier.storage.fio import FioJob, FioResult, run_fio
 
 STUCK_S, SLOWEST_BYTES_PER_S = 600.0, 1e6
-"""How much longer than on the slowest device something may take, s, since written data must still reach the device; and
-a device slower than that is taken to hang."""
+"""Extra time on top of that of the slowest device, s, since written data must still reach the device; and the bandwidth
+of the slowest device: one that is slower is taken to hang."""
 
 
 def patience_s(moved_bytes: int) -> float:
-    """How long moving bytes may take, s."""
+    """How long moving this many bytes may take, s."""
     return STUCK_S + moved_bytes / SLOWEST_BYTES_PER_S
 
 
 class Workspace(NamedTuple):
-    """A folder of a target's own on one tier.
+    """A target's own folder on one tier.
 
     Attributes
     ----------
     target
-        Such as ``probe`` or ``sweep``; also the section of the configuration that limits it.
+        A target such as ``probe`` or ``sweep``; also the configuration section that limits it.
     tier
-        The tier on this node.
+        The tier as it is on this node.
     folder
-        Where the files lie.
+        The folder of the files.
     """
 
     target: str
@@ -46,12 +46,12 @@ class Workspace(NamedTuple):
 
     @contextmanager
     def working(self, identity: str) -> Iterator[None]:
-        """Hold the folder for a while; afterwards nothing of it stays on the tier.
+        """Create the folder, and remove it completely from the tier on exit.
 
         Parameters
         ----------
         identity
-            Identity of the results folder that the work is for.
+            Identity of the results folder that the work belongs to.
         """
         try:
             with work_folder(self.folder, identity):
@@ -60,28 +60,28 @@ class Workspace(NamedTuple):
             remove_empty(self.folder.parent)
 
     def run(self, job: FioJob, limit_s: float) -> FioResult:
-        """Run a job of fio; its files stay.
+        """Run a fio job; its files stay.
 
         Parameters
         ----------
         job
-            What to do.
+            The job.
         limit_s
             End it after this time, s.
 
         Raises
         ------
         ToolError
-            If fio fails, or does not end.
+            If fio fails or does not end.
         TierError
-            If the tier fills up meanwhile.
+            If the tier fills up while the job runs.
         """
         with self.noting_full((len(job.each) or job.streams) * job.file_bytes):
             return run_fio(job, self.folder, limit_s)
 
     @contextmanager
     def noting_full(self, needed_bytes: int) -> Iterator[None]:
-        """Turn a program's "no space left" into the error that the tier filled up: it had room at the start.
+        """Turn a program's "no space left" into an error that says that the tier, which had room before, filled up.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Workspace(NamedTuple):
             ) from None
 
     def remove_files(self) -> None:
-        """Remove what the jobs have written. If the tier is gone, their own error says so."""
+        """Remove the files that the jobs have written. If the tier is gone, the jobs' own error says so."""
         with suppress(OSError):
             for file in self.folder.iterdir():
                 if file.name != OWNER:
@@ -109,7 +109,7 @@ class Workspace(NamedTuple):
 
 
 def claim(tier: Tier, target: str, places: Places) -> Workspace:
-    """A workspace on a tier that is as declared, cleared of what killed runs left there.
+    """A workspace on a tier that is as declared; what killed runs left there is removed.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def claim(tier: Tier, target: str, places: Places) -> Workspace:
 
 
 def require_written(tier: Tier, target: str) -> None:
-    """Raise :class:`TierError` if a tier is read-only: to measure it, a target must write there first."""
+    """Raise :class:`TierError` if a tier is read-only: a target must write there to measure it."""
     if tier.read_only:
         raise TierError(
             f"is only read, and the {target} has to write there to measure it",
@@ -137,5 +137,5 @@ def require_written(tier: Tier, target: str) -> None:
 
 
 def facts_of(tier: Tier) -> Row:
-    """The tier and where it was measured, as cells of a table."""
+    """The tier and the host that measures it, as cells of a table."""
     return {"tier": tier.name, "kind": tier.kind, "fs_type": tier.mount().fs_type, "host": socket.gethostname()}

@@ -1,4 +1,4 @@
-"""What a tier keeps up with: the points of one engine on one tier, by number of writers."""
+"""How many writers a tier keeps up with, from the points of one engine on one tier."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from neurotier.storage.spread import Spread, measured_rows, spread
 
 
 class Held(NamedTuple):
-    """One number of writers, over the repetitions.
+    """The results for one number of writers over the repetitions.
 
     Attributes
     ----------
     share
-        Share of its rate that a writer reached, on average.
+        Share of its rate that a writer reached on average.
     throughput
-        Of all writers together, bytes/s.
+        Throughput of all writers together, bytes/s.
     buffer
         Buffer that they need, bytes; ``None`` if unknown.
     late
-        Most writers that fell behind.
+        Number of writers that fell behind, in the worst repetition.
     input_bytes_per_s
-        Rate at which data came to all of them, bytes/s.
+        Rate at which data arrived for all writers together, bytes/s.
     """
 
     share: Spread
@@ -35,11 +35,11 @@ class Held(NamedTuple):
 
 
 Line = dict[int, Held]
-"""By the number of writers, ascending."""
+"""Results by number of writers, ascending."""
 
 
 def lines(rows: Rows) -> dict[str, Line]:
-    """What was measured, by tier and engine, in the order of the table."""
+    """The measured results by tier and engine, in the order of the table."""
     of_lines = gathered((line_name(row), row) for row in measured_rows(rows))
     return {
         name: {
@@ -57,17 +57,17 @@ def lines(rows: Rows) -> dict[str, Line]:
 
 
 def line_name(row: Row) -> str:
-    """Tiers and engine of a point."""
+    """The tiers and the engine of a point in words."""
     return f"{row['over'].replace('+', ' + ')}, {row['engine']}"
 
 
 def most_held(line: Line) -> int:
-    """The most writers that keep their rate, as all smaller measured numbers do; 0 if none do."""
+    """The largest number of writers that keep their rate, and all smaller measured numbers too; 0 if there is none."""
     return max(takewhile(lambda writers: not line[writers].late, line), default=0)
 
 
 def answer(name: str, line: Line, target_s: float) -> str:
-    """How many writers a tier keeps up with, and how large a buffer the largest number of them needs."""
+    """A sentence on how many writers a tier keeps up with, and how large a buffer the largest number needs."""
     held, most = most_held(line), max(line)
     each = rate(line[most].input_bytes_per_s / most)
     verb = "holds" if held else "does not hold"

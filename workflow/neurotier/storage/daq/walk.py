@@ -1,8 +1,8 @@
-"""The DAQ run as a workload: writers that get data at a fixed rate, how well they kept it, and a check of all records.
+"""The DAQ run as a workload: measure how well writers keep up with a fixed rate of data, and check all records.
 
-A record is a block of fio's verification: it begins with its place among the records of its writer, the seed for that
-place, and a checksum of the whole. Checking reads the files in order, so that a lost, doubled, exchanged or damaged
-record is found.
+A record is a block of fio's verification: its header has its position among its writer's records, the seed for that
+position, and a checksum of the whole record. The check reads the files in order, and so finds lost, duplicated, swapped
+or damaged records.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ HEADER: Any = {
     "names": ["magic", "kind", "len", "seed", "offset", "seconds", "nanoseconds"],
     "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u4"],
 }
-"""The beginning of ``struct verify_header`` of fio 3."""
+"""The beginning of fio 3's ``struct verify_header``."""
 
 SAMPLES, STEPS = 1000, 200
-"""Most records that are examined in each file, and points of a curve."""
+"""Records that are examined in each file at most, and points of a curve."""
 
 Curve = list[tuple[float, float]]
-"""Time since the start, s, and backlog, bytes."""
+"""Points of time since the start, s, and backlog, bytes."""
 
 
 def backlog(
     files: Sequence[Path], written: Sequence[int], record_bytes: int, input_bytes_per_s: float, writing_s: float
 ) -> Curve:
-    """The backlog of all writers together: data that have come and are not yet written, which a buffer must hold.
+    """The backlog of all writers together: data that have arrived but are not yet written, which a buffer must hold.
 
-    Empty if fio's records have another layout. Each record says when it was written: fio's verification stores the time
-    next to its number. That is exact where fio's bandwidth logs, which only show windows in which something was
-    written, are not.
+    It is empty if fio's records have another layout. Each record says when it was written, since fio's verification
+    stores the time in its header. This is more exact than fio's bandwidth logs, which show only time windows in which
+    something was written.
 
     Parameters
     ----------
     files
-        File of each writer.
+        The file of each writer.
     written
         Bytes written by each.
     record_bytes
         Size of a record.
     input_bytes_per_s
-        Rate at which data come to all of them.
+        Rate at which data arrive for all writers together.
     writing_s
         How long they wrote, s.
     """
@@ -75,7 +75,7 @@ def backlog(
 
 
 def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """When some records of a writer were written, s by fio's clock, and the bytes before each, or with the last."""
+    """When some of a writer's records were written, s by fio's clock, and the bytes before each, or up to the last."""
     count = written_bytes // record_bytes
     if not count:
         return None
@@ -89,14 +89,14 @@ def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> tuple[np.n
 GB = 1e9
 WHILE = "while writing"
 CHECKED_TIMES = 2
-"""Everything written is read again, which takes at least as long on a tier that writes as fast as it reads."""
+"""A point takes this many times its writing time: everything written is read again, at the speed of writing."""
 
 LAID_OUT = ("mmap", "libpmem")
-"""Engines whose files fio writes once beforehand, since what is mapped must exist."""
+"""Engines whose files fio writes once beforehand, since only existing data can be mapped."""
 
 FILES = "daq"
 VERIFIED = {"verify": "crc32c", "verify_pattern": "0x6e65", "verify_state_save": "0"}
-"""A fixed pattern: making random data would take longer than writing it to a fast tier."""
+"""A fixed pattern, since generating random data would take longer than writing it to a fast tier."""
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,19 @@ class Point:
     engine
         I/O engine of fio: ``psync``, ``mmap`` or ``libpmem``.
     over
-        Names of the tiers that writers are distributed over, joined by ``+``; usually a single one.
+        Names of the tiers over which the writers are distributed, joined by ``+``; usually a single one.
     writers
         Writers at once, each with a file of its own.
     rate_bytes_per_s
-        Rate at which each gets its data.
+        Rate at which each writer receives data.
     record_bytes
         Bytes that it writes at a time.
     repetition
-        Which repetition, from 1.
+        Number of the repetition, from 1.
     writing_s
         How long they write, s.
     flush_s
-        How often each flushes to the device, s.
+        How often each writer flushes to the device, s.
     """
 
     set_name: str
@@ -137,42 +137,42 @@ class Point:
 
     @property
     def seconds(self) -> float:
-        """Least time that it takes, s: everything written is read again."""
+        """Least time that it takes, s, including reading everything again."""
         return CHECKED_TIMES * self.writing_s
 
     @property
     def way(self) -> Access:
-        """How writers access their files."""
+        """How the writers access their files."""
         return Access(self.engine, self.engine == "libpmem")
 
     @property
     def records(self) -> int:
-        """Records that come to each writer."""
+        """Records that arrive for each writer."""
         return max(1, math.ceil(self.rate_bytes_per_s * self.writing_s / self.record_bytes))
 
     @property
     def file_bytes(self) -> int:
-        """Bytes that come to each writer."""
+        """Bytes that arrive for each writer."""
         return self.records * self.record_bytes
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that come to all of them; mapped files are laid out before."""
+        """Bytes written by all of them; mapped files are also laid out first."""
         return self.writers * self.file_bytes * (2 if self.engine in LAID_OUT else 1)
 
     @property
     def input_bytes_per_s(self) -> int:
-        """Rate at which data come to all of them."""
+        """Rate at which data arrive for all writers together."""
         return self.writers * self.rate_bytes_per_s
 
     @property
     def tiers(self) -> list[str]:
-        """Tiers that writers are distributed over."""
+        """Tiers over which the writers are distributed."""
         return self.over.split("+")
 
 
 def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
-    """The writers, distributed over the folders; on a device, they flush while they write."""
+    """The fio job of the writers, distributed over the folders; on a device, they flush while they write."""
     options = VERIFIED | {"do_verify": "0", "rate": str(point.rate_bytes_per_s)}
     if not in_memory:
         records = round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)
@@ -192,8 +192,8 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
 
 
 def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> FioJob:
-    """The check of what each writer has written, bytes."""
-    # seeds depend on a job's position, so there must be one for a writer that wrote nothing, too
+    """The fio job that checks the files, given the bytes that each writer has written."""
+    # seeds depend on a job's position, so there must also be a job for each writer that wrote nothing
     nothing = {"ioengine": "null", "verify": "0", "size": str(point.record_bytes)}
     return FioJob(
         name="check",
@@ -214,14 +214,14 @@ def file_of(writer: int, folders: Sequence[Path]) -> Path:
 
 
 def place_of(writer: int, folders: Sequence[Path]) -> dict[str, str]:
-    """A writer's file as options of fio, to which a colon is a separator; a single folder is where fio runs."""
+    """A writer's file as fio options, in which a colon is a separator; fio runs in the folder if there is just one."""
     file = file_of(writer, folders)
     own = {"directory": str(file.parent).replace(":", "\\:")} if len(folders) > 1 else {}
     return own | {"filename": file.name}
 
 
 class Daq(Workload[Point]):
-    """Points of a DAQ run."""
+    """The DAQ run: writers at a fixed rate."""
 
     target = "daq"
     doing = "Writing at a fixed rate"
@@ -229,7 +229,7 @@ class Daq(Workload[Point]):
 
     @staticmethod
     def points(section: DaqSettings, tier: str) -> Iterator[Point]:
-        """Every engine on every tier, and over several tiers together, whose points belong to the first of them."""
+        """Every engine on every tier, and over several tiers together; such points belong to their first tier."""
         rate_bytes_per_s = parse_size(section.rate, "config key daq.rate")
         if rate_bytes_per_s < section.record_bytes:
             fix = "raise daq.rate, which is in bytes per second, or lower daq.record_bytes"
@@ -246,7 +246,7 @@ class Daq(Workload[Point]):
             yield Point(*about, repetition, section.seconds, section.flush_s)
 
     def room(self, points: list[Point]) -> tuple[int, str]:
-        """Files of the largest number of writers on one tier."""
+        """The files of the largest number of writers on one tier."""
         return files_text(max(math.ceil(point.writers / len(point.tiers)) for point in points), points[0].file_bytes)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
@@ -274,7 +274,7 @@ class Daq(Workload[Point]):
 
     @contextmanager
     def workspaces(self, workspace: Workspace, point: Point) -> Iterator[list[Workspace]]:
-        """A workspace on each tier of a point; except the given one, they are removed afterwards."""
+        """A workspace on each tier of a point; all but the given one are removed on exit."""
         with ExitStack() as stack:
             found = [workspace]
             for name in point.tiers[1:]:
@@ -283,7 +283,7 @@ class Daq(Workload[Point]):
             yield found
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
-        """Write, and check what was written."""
+        """Write records at the rate of the point, and check them."""
         limit_s = patience_s(point.written_bytes)
         in_memory = all(is_in_memory(self.settings.tiers[name].kind) for name in point.tiers)
         with self.workspaces(workspace, point) as several:
@@ -310,7 +310,7 @@ class Daq(Workload[Point]):
         }
 
     def tables(self, rows: Rows) -> dict[str, Rows]:
-        """The points, and their backlogs over time."""
+        """The table of the points, and that of their backlogs over time."""
         backlogs = []
         for row in rows:
             named = {name: row[name] for name in ("tier", "over", "engine", "writers", "repetition")}
@@ -321,7 +321,7 @@ class Daq(Workload[Point]):
 
 
 def cells(done: FioResult, curve: Curve) -> Row:
-    """What the writers did, as cells of the table, and the rate of each."""
+    """What the writers did as cells of the table, along with the rate of each writer."""
     row, writers = done.cells(), [one.bandwidth_bytes_per_s for one in done.writes]
     return {
         **row,
@@ -334,10 +334,10 @@ def cells(done: FioResult, curve: Curve) -> Row:
 
 
 def judged(row: Row, writer_rates: list[float] | None, curve: Curve, settings: DaqSettings) -> Row:
-    """How many writers fell behind, and the buffer that they need; not stored, since the configuration decides.
+    """How many writers fell behind, and the buffer that they need; not stored, since this depends on the configuration.
 
-    For writers that hold their rate, the end of the curve tells what is missing, if there is one: fio's durations are a
-    few milliseconds longer than asked for, which would pass for a deficit.
+    For writers that hold their rate, the deficit is read from the end of the curve, if there is one: fio's durations
+    are a few milliseconds longer than requested, which would look like a deficit.
     """
     if writer_rates is None:
         return {}
@@ -347,7 +347,7 @@ def judged(row: Row, writer_rates: list[float] | None, curve: Curve, settings: D
     late = sum(rate < least for rate in writer_rates)
     behind = row["input_bytes_per_s"] * (1 if late else 1 - flush) - row["throughput_bytes_per_s"]
     if behind > 0 and not late and (end_s := curve[-1][0] if curve else 0.0):
-        incomplete = row["writers"] * row["record_bytes"]  # a record of each is still to come whole
+        incomplete = row["writers"] * row["record_bytes"]  # one record of each writer has not fully arrived yet
         behind = (curve[-1][1] - incomplete) / end_s - row["input_bytes_per_s"] * flush
     known = [row["backlog_peak_bytes"]] if row["backlog_peak_bytes"] is not None else []
     if late or behind > 0:  # even if the rate is kept, a small deficit may grow

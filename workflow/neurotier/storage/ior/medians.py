@@ -1,6 +1,6 @@
-"""What processes reached on a tier, over the repetitions: on one node by their number, and together on several nodes.
+"""The bandwidth of a tier over the repetitions: on one node by number of processes, and on several nodes together.
 
-Benchmarks at once, each on some of the nodes, may or may not reach as much as one on all of them.
+Concurrent benchmarks, each on some of the nodes, may or may not reach as much as a single one on all nodes.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ WAYS = {WRITE: "writes", READ: "reads"}
 
 LEAST = 3
 MORE = 1.05
-"""How many times faster one number of processes must be than another to be called faster."""
+"""Repetitions that it takes to call one number of processes faster than another, and the least ratio of the two."""
 
 LATE = 0.2
-"""Share of the time of a point that may pass between the starts of its processes; above it files are too small."""
+"""Share of a point's time that may pass between the starts of its processes; above it, the files are too small."""
 
 
 Line = dict[int, dict[str, Spread]]
-"""What all processes of all nodes reached together, bytes/s, by their number (of either), ascending, then by way."""
+"""Bandwidth of all processes on all nodes, bytes/s, by number of processes or nodes, ascending; then by way."""
 
 
 def reached(rows: Rows) -> dict[str, Spread]:
-    """The repetitions of one point, by way."""
+    """The bandwidth of one point over its repetitions, by way."""
     return {way: Spread.of(rows, f"{way}_bytes_per_s") for way in WAYS}
 
 
 def by_processes(rows: Rows) -> dict[str, dict[int, Line]]:
-    """What was measured, by tier and pinning in the order of the table, by the processes of each node, and by nodes."""
+    """What was measured by tier and pinning, in the order of the table; then by processes per node; then by nodes."""
     alone = [row for row in measured_rows(rows) if row["concurrent"] == 1]
     found: dict[str, dict[int, Line]] = {line_name(row): {} for row in alone}
     groups = gathered(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
@@ -40,20 +40,20 @@ def by_processes(rows: Rows) -> dict[str, dict[int, Line]]:
 
 
 def lines(rows: Rows) -> dict[str, Line]:
-    """What was measured of one node, by tier and pinning, and by its processes."""
+    """What was measured on one node, by tier and pinning, and by number of processes."""
     on_one = by_processes([row for row in rows if row["nodes"] == 1])
     return {name: {processes: curve[1] for processes, curve in each.items()} for name, each in on_one.items()}
 
 
 def line_name(row: Row) -> str:
-    """Tier and pinning of a point."""
+    """The tier and the pinning of a point in words."""
     return f"{row['tier']}, pinned" if row["numa_nodes"] else str(row["tier"])
 
 
 def fastest(line: Line, way: str) -> tuple[int, bool]:
     """The fastest number of processes, and whether it certainly is faster than the largest number.
 
-    With fewer than three repetitions, that none overlap may be chance: one case in six with two each.
+    With fewer than three repetitions, ranges that do not overlap may be chance: with two each, one case in six.
     """
     best = max(line, key=lambda processes: line[processes][way].median)
     own, most = line[best][way], line[max(line)][way]
@@ -62,7 +62,7 @@ def fastest(line: Line, way: str) -> tuple[int, bool]:
 
 
 def verdict(name: str, line: Line) -> str:
-    """With how many processes a tier writes and reads fastest, and whether fewer than the largest number do."""
+    """A sentence on the numbers of processes with which a tier writes and reads fastest."""
     parts = []
     for way, verb in WAYS.items():
         best, is_sure = fastest(line, way)
@@ -74,13 +74,14 @@ def verdict(name: str, line: Line) -> str:
 
 
 def curves(rows: Rows) -> dict[str, dict[int, Line]]:
-    """What was measured over nodes, by tier and pinning, by the processes of each node, and by the nodes."""
+    """What was measured over several nodes, by tier and pinning; then by processes per node; then by nodes."""
     found = by_processes(rows)
     return {name: each for name, each in found.items() if any(max(curve) > 1 for curve in each.values())}
 
 
 def nodes_verdict(name: str, each: dict[int, Line]) -> str:
-    """Where a tier's nodes write and read most, from where on more bring nothing, and whether fewer processes would."""
+    """A sentence on where a tier's nodes write and read fastest, when more nodes stop helping, and if fewer processes
+    are faster."""
     parts = []
     for way, verb in WAYS.items():
         medians = {
@@ -93,7 +94,7 @@ def nodes_verdict(name: str, each: dict[int, Line]) -> str:
 
 
 def growth_text(curve: Line, way: str) -> str:
-    """From where on more nodes bring nothing."""
+    """The number of nodes from which on more nodes do not help, in words."""
     if len(curve) < 2:
         return ""
     counts = list(curve)
@@ -105,7 +106,7 @@ def growth_text(curve: Line, way: str) -> str:
 
 
 def fewer_text(each: dict[int, Line], way: str) -> str:
-    """Whether fewer processes on each of the most nodes are faster than the most; repetitions must not overlap."""
+    """Whether, on the largest number of nodes, fewer processes each are surely faster than the most, in words."""
     nodes = max(nodes for curve in each.values() for nodes in curve)
     on_most = {processes: curve[nodes] for processes, curve in each.items() if nodes in curve}
     best, is_sure = fastest(on_most, way)
@@ -119,7 +120,7 @@ def fewer_text(each: dict[int, Line], way: str) -> str:
 
 
 def at_once_text(rows: Rows) -> list[str]:
-    """A sentence on the most benchmarks on the most nodes of each tier, beside the one on all of these nodes."""
+    """A sentence for each tier that compares the most concurrent benchmarks with a single one on as many nodes."""
     names = ("nodes", "concurrent", "processes")
     groups = gathered(((line_name(row), *(row[name] for name in names)), row) for row in measured_rows(rows))
     last = {}
@@ -136,7 +137,7 @@ def at_once_text(rows: Rows) -> list[str]:
 
 
 def late_text(rows: Rows) -> list[str]:
-    """Whether processes began so far apart that the files are too small to tell what they reach together."""
+    """A sentence if processes began so far apart that the files are too small to tell what they reach together."""
     shares = [
         max(row.get(name) or 0.0 for name in (f"{way}_start_spread_s", "clock_spread_s")) / row[f"{way}_span_s"]
         for row in measured_rows(rows)

@@ -1,12 +1,12 @@
-"""IOR itself, started by ``mpirun`` on this node: its command line, its JSON, and its errors in one line.
+"""Run IOR itself with ``mpirun`` on this node: build its command line, read its JSON, report its errors in one line.
 
-Options as in IO-500's ior-easy. Writing and reading are separate runs, so that no process reads what it wrote, and
-between them the files are evicted from the page cache: within one node, IOR's own way around the cache (``-C``) may
-give processes the files of their own number. IOR counts the bytes over the time from the first start to the last end,
-including opening and closing, which is its aggregate; it does not report what each process reached.
+The options are those of IO-500's ior-easy. Writing and reading are separate runs, and the files are evicted from the
+page cache in between: within one node, IOR's own way around the cache (``-C``) may give a process the file that it
+wrote. IOR's bandwidth is all bytes over the time from the first start to the last end, including opening and closing;
+it does not report that of each process.
 
-Source: IOR's user documentation and release notes (hpc/ior, ``doc/sphinx/userDoc/options.rst``, ``NEWS``):
-``--posix.odirect`` and so all options here are understood since 3.3.0.
+Source: IOR's user documentation and release notes (hpc/ior, ``doc/sphinx/userDoc/options.rst``, ``NEWS``). IOR has
+``--posix.odirect``, and thereby all options used here, since 3.3.0.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from neurotier.storage.page_cache import evict
 LAUNCHER = "mpirun"
 
 SUMMARY = "summary.json"
-"""Where IOR writes its JSON; a name, not a path, which the JSON would repeat without escaping it."""
+"""File to which IOR writes its JSON; a name, since the JSON would repeat a path without escaping it."""
 
 ROUNDED_BYTES = 128
-"""IOR gives sizes with 4 decimals of a MiB."""
+"""Tolerance for the bytes moved: IOR reports sizes with 4 decimals of a MiB."""
 
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -37,11 +37,12 @@ ENVIRONMENT = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
-"""Open MPI 4 and 5 refuse root, even in a container, and more processes than cores; MPICH ignores these."""
+"""By default, Open MPI 4 and 5 refuse to run as root, even in a container, or with more processes than cores. MPICH
+ignores these variables."""
 
 
 def require_engine(engine: str, where: str) -> None:
-    """Raise :class:`ToolError` if a program is missing that an engine needs; ``where`` says what needs it."""
+    """Raise :class:`ToolError` if a program that an engine needs is missing; ``where`` says what needs the engine."""
     if engine != IOR:
         require_fio(where)
         return
@@ -54,7 +55,7 @@ def require_engine(engine: str, where: str) -> None:
 
 
 def ior_command(point: Point, pattern: str, direct: bool) -> list[str]:
-    """The command line that writes, or reads, to be run in the folder of the files.
+    """The command line that writes or reads the files, to be run in their folder.
 
     >>> " ".join(ior_command(Point("none", 2, 8388608, 65536, False, 1), "read", True))
     'mpirun -n 2 ior -a POSIX -F -C -g -k -r -b 8388608 -t 65536 -o ior -O summaryFormat=JSON \
@@ -67,25 +68,25 @@ def ior_command(point: Point, pattern: str, direct: bool) -> list[str]:
 
 
 def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: float) -> Row:
-    """Write, or read, the files of a point in ``folder``, which stay there.
+    """Write or read the files of a point in ``folder``, which stay there.
 
     Parameters
     ----------
     point
-        What to do.
+        The point.
     pattern
         ``write`` or ``read``.
     direct
-        Whether to go past the page cache (``O_DIRECT``).
+        Whether to bypass the page cache (``O_DIRECT``).
     folder
-        Folder of the caller's own.
+        A folder that belongs to the caller.
     timeout_s
-        End it after this time, s.
+        End IOR after this time, s.
 
     Raises
     ------
     ToolError
-        If IOR fails, with its own reason, does not end, or says nothing that can be read.
+        If IOR fails, with the reason that it gives, does not end, or writes no readable summary.
     """
     where = f"{pattern} (ior, {point.processes} processes) in {folder}"
     (folder / SUMMARY).unlink(missing_ok=True)
@@ -103,12 +104,12 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
 
 
 def read_summary(text: str, point: Point, pattern: str, where: str) -> Row:
-    """The figures of IOR's JSON, as cells of the table.
+    """Read the figures from IOR's JSON, as cells of the table.
 
     Raises
     ------
     ToolError
-        If it is not valid, lacks figures, or not all bytes were moved.
+        If the JSON is not valid or lacks figures, or if not all bytes were moved.
     """
     try:
         report: Row = json.loads(text)
@@ -143,7 +144,7 @@ def reason(output: str, errors: str, exit_code: int) -> str:
         if found:
             return one_line(why)
     paragraph: list[str] = []
-    for line in lines:  # mpirun's reasons take several lines, between lines of dashes
+    for line in lines:  # mpirun gives reasons in several lines, between lines of dashes
         if any(map(str.isalpha, line)):
             paragraph.append(line)
         elif paragraph:

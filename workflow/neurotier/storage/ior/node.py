@@ -1,6 +1,6 @@
-"""What a node does in one step of a point: ``python -m neurotier.storage.ior.node PLAN``, started there by ``srun``.
+"""The part of one node in a step of a point: ``python -m neurotier.storage.ior.node PLAN``, started there by ``srun``.
 
-It reports that it is ready, waits for the line at which all begin, and answers with a line of JSON.
+It reports that it is ready, waits for the line on which all nodes begin, and answers with a line of JSON.
 """
 
 from __future__ import annotations
@@ -26,23 +26,28 @@ from neurotier.storage.numa import own_nodes
 from neurotier.storage.workspace import Workspace, facts_of, patience_s
 
 MARK = "node.{}"
-"""A file by which other nodes see this one."""
+"""Name of a file by which other nodes can see this one."""
 
 
 def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
-    """Claim the tier, make room, and find the access to its files; what the node is like, and how many nodes it sees.
+    """Claim the tier, remove leftovers, and find the best way to access files.
+
+    Returns
+    -------
+    dict
+        What the node is like, how it accesses files, and how many nodes it sees.
 
     Raises
     ------
     TierError
-        If the tier is not as it was declared.
+        If the tier is not as declared.
     ToolError
         If there is no fio.
     """
     require_fio("target ior")
     tier.claim()
     for name in names_in(folder.parent):
-        if name != folder.name:  # left by a point that was cut short: these results have only one at a time
+        if name != folder.name:  # left by a point that was killed: a results folder has only one at a time
             remove_private(folder.parent / name)
     make_private(folder)
     way = BUFFERED
@@ -75,14 +80,14 @@ def move(
     numa: list[list[int]],
     shared: bool,
 ) -> Record:
-    """Write, or read what another node wrote if its files are visible; returns when each process began and ended.
+    """Write files, or read those that another node wrote if they are visible; return when each process began and ended.
 
     Raises
     ------
     TierError
         If the tier fills up.
     ToolError
-        If fio fails, or what is to be read is not there.
+        If fio fails, or the files to read are not there.
     """
     whose = writer_for(own, point.nodes, point.concurrent) if do == "read" and shared else own
     job = job_of(point, do, Access(**way), numa[own], whose, own)
@@ -98,28 +103,28 @@ def move(
 
 
 def say(answer: Record) -> None:
-    """Answer in a line."""
+    """Print an answer as a line of JSON."""
     print(json.dumps(answer), flush=True)
 
 
 def ready() -> None:
-    """Report ready, and wait until all are; end if the caller is gone."""
+    """Report that this node is ready, and wait until all are; end if the caller is gone."""
     say({})
     if not sys.stdin.readline():
         sys.exit(1)
 
 
 def unwind(number: int, _frame: object) -> None:
-    """End at a signal, and fio with this process."""
+    """End this process on a signal, and fio with it."""
     if not postpone(number):
         sys.exit(128 + number)
 
 
 def main() -> int:
-    """Do this node's part; returns the exit code.
+    """Do this node's part of a step; return the exit code.
 
-    The plan has ``do`` (the step), ``point``, ``tier`` (as it is declared), ``below`` (path of the folder below that of
-    the tier's role), and for :func:`move` ``how``.
+    The plan has ``do`` (the step), ``point``, ``tier`` (as declared), ``below`` (path of the point's folder, relative
+    to the target's folder on the tier), and for :func:`move` also ``how``.
     """
     signal.signal(signal.SIGTERM, unwind)
     try:

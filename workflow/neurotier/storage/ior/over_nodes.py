@@ -1,8 +1,8 @@
-"""A point over several nodes: written by all at once, and read back by another node than the writer.
+"""The IOR run over several nodes: all nodes write at the same time, and each file is read back by another node.
 
-``salloc`` holds the nodes, and each step is an ``srun``: it passes on what the programs of all nodes say, and ends when
-they have ended. Whether nodes see each other's files is tested, not declared: on a tier that each node has for itself,
-another process of the same node reads, and the table says so.
+``salloc`` holds the nodes, and each step is an ``srun``, which passes on what the programs on all nodes print, and ends
+when they have ended. Whether nodes see each other's files is tested, not declared. If each node has a tier of its own,
+another process of the same node reads the file, and the table says so.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from neurotier.storage.workload import LeftOutError, files_text
 from neurotier.storage.workspace import Workspace
 
 CLOCKS_S = 2.0
-"""How far clocks of nodes may seem to differ, s."""
+"""How far the clocks of nodes may appear to differ, s."""
 
 LOOK_S = 20.0
-"""How often to ask Slurm about an allocation that has not been granted yet, s."""
+"""How often to ask Slurm about an allocation that is not granted yet, s."""
 
 END_S = 40.0
-"""How long a command may take to end: Slurm kills 30 s after it has asked."""
+"""How long a command may take to end, s: Slurm kills it 30 s after asking it to end."""
 
 LOOKS = 3
-"""After this many looks in a row at a reason that will not pass, the point is given up."""
+"""A point is left out when this many looks in a row find a reason that will not pass."""
 
 LASTING = re.compile(
     r"PartitionNodeLimit|PartitionTimeLimit|BadConstraints|AssocMaxNodePerJobLimit|QOSMaxNodePerUserLimit"
     r"|ReqNodeNotAvail(?!.*reserved)|\bDOWN\b(?!.*higher priority)|PartitionDown",
     re.IGNORECASE,
 )
-"""Slurm's reasons for which waiting for nodes is in vain: what a partition or a user never gets, and nodes that are
-down. Limits of a group pass when others' jobs end, and so do nodes that are down *or* reserved, for others' jobs or for
-maintenance: a point that is left out is not tried again."""
+"""Slurm reasons for which waiting for nodes is useless: limits of a partition or user, and nodes that are down. Limits
+of a group are not among them, since they pass when others' jobs end; nor are nodes that are down *or* reserved for
+others' jobs or for maintenance. A point that is left out is not tried again."""
 
 AGAIN = "start the same command again"
 
@@ -66,7 +66,7 @@ REASONS = (
     ),
     (r"CANCELLED|cancelled|revoked", "its allocation was cancelled", AGAIN),
 )
-"""Why a step or an allocation ended: Slurm's messages (22.05 to 24.11), and what they mean."""
+"""Why a step or an allocation ended: Slurm's message (22.05 to 24.11), what it means, and what to do."""
 
 
 class Cluster(Protocol):
@@ -75,30 +75,30 @@ class Cluster(Protocol):
     environment: dict[str, str]
 
     def allocation(self, nodes: int) -> list[str]:
-        """The command that gets ``nodes`` whole nodes, prints the number of their job, and ends with its input."""
+        """The command that allocates whole nodes, prints the number of their job, and ends when its input is closed."""
         ...
 
     def step(self, job: str, nodes: int, program: Sequence[str]) -> list[str]:
-        """The command that runs a program on each of them."""
+        """The command that runs a program on each node of a job."""
         ...
 
     def waits_for(self) -> str:
-        """Why the allocation waits, such as ``Resources``; empty if there is none."""
+        """Why the allocation is pending, such as ``Resources``; empty if there is none."""
         ...
 
     def end(self) -> None:
-        """End the allocation if it still exists, and wait until it is gone."""
+        """End the allocation, if it still exists, and wait until it is gone."""
         ...
 
 
 @dataclass
 class IorOverNodes(Ior):
-    """Points of an IOR run over the nodes of a cluster, with one allocation for each.
+    """The IOR run over the nodes of a cluster, with one allocation for each point.
 
     Parameters
     ----------
     settings, places
-        Of the run.
+        Those of the run.
     cluster
         How to get nodes.
     """
@@ -107,19 +107,19 @@ class IorOverNodes(Ior):
     cluster: Cluster
 
     def require(self) -> None:
-        """Nothing here: the nodes check for their programs."""
+        """Do nothing here: each node checks for its programs itself."""
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
-        """Nothing: nodes are only there for a point."""
+        """Do nothing: nodes are allocated only for a point."""
         return {}
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
-        """Get nodes, write, and read.
+        """Allocate nodes, write the files of a point, and read them back.
 
         Raises
         ------
         LeftOutError
-            If Slurm can never give such nodes, or they have nothing to pin to.
+            If Slurm can never provide such nodes, or they have nothing to pin to.
         TierError
             If there is too little room.
         ToolError
@@ -133,12 +133,12 @@ class IorOverNodes(Ior):
             finally:
                 with suppress(ToolError):  # the nodes may be gone
                     run_step(self.cluster, job, point.nodes, plan | {"do": "clear"})
-                if not tier.node and tier.path.is_dir():  # what a failed node left, if visible from here
-                    with suppress(OSError, TierError):  # the next point clears what is left
+                if not tier.node and tier.path.is_dir():  # remove what a failed node left, if visible from here
+                    with suppress(OSError, TierError):  # the next point removes what is left
                         clear(tier.folder(self.target) / below)
 
     def steps(self, job: str, tier: Tier, point: Point, plan: Row) -> Row:
-        """What allocated nodes reach, one step after the other."""
+        """Run the steps of a point on allocated nodes, and return cells of the table."""
         found = run_step(self.cluster, job, point.nodes, plan | {"do": "prepare"})
         hosts, numa = ([each[key] for each in found] for key in ("host", "numa"))
         if point.set_name == PIN and min(map(len, numa)) < 2:
@@ -168,12 +168,12 @@ class IorOverNodes(Ior):
 
 
 def compared(found: Rows, tier: Tier) -> tuple[bool, float]:
-    """Whether nodes see each other's files, and how far their clocks seem to differ, s.
+    """Whether nodes see each other's files, and how far their clocks appear to differ, s.
 
     Raises
     ------
     ToolError
-        If nodes differ, or their clocks do by more than :data:`CLOCKS_S`.
+        If nodes differ, or if their clocks differ by more than :data:`CLOCKS_S`.
     """
     where, clocks_s = f"tier {tier.name!r}", [each["clock_s"] for each in found]
     for key in ("engine", "direct", "fs_type"):
@@ -192,7 +192,7 @@ def compared(found: Rows, tier: Tier) -> tuple[bool, float]:
 
 @contextmanager
 def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
-    """The job of whole nodes, which are released afterwards, and as soon as this process is gone."""
+    """Allocate whole nodes and yield the job number; they are released on exit, or as soon as this process is gone."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         process, its_input, its_output = start(cluster, cluster.allocation(nodes), said)
         job = ""
@@ -205,7 +205,7 @@ def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
                 raise reason_of(said.read(), "allocation")
             yield job
         finally:
-            its_input.close()  # with this it ends once it has nodes, and its job counts as completed
+            its_input.close()  # so the command ends, once it has nodes, and its job counts as completed
             if not job:
                 process.terminate()
             if ended(process) != 0:
@@ -213,12 +213,12 @@ def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
 
 
 def await_grant(cluster: Cluster, its_output: IO[str], nodes: int) -> None:
-    """Wait until ``salloc`` says that it has nodes, or has ended.
+    """Wait until ``salloc`` says that it has nodes, or ends.
 
     Raises
     ------
     LeftOutError
-        If it has none, and waiting is in vain.
+        If waiting for nodes is useless.
     """
     looks = 0
     while not select.select([its_output], [], [], LOOK_S)[0]:
@@ -229,12 +229,12 @@ def await_grant(cluster: Cluster, its_output: IO[str], nodes: int) -> None:
 
 
 def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
-    """Have every node do its part of a step, once all are ready; returns each node's answer, in order.
+    """Have every node do its part of a step, once all are ready; return the answers in the order of the nodes.
 
     Raises
     ------
     ToolError
-        Why a node could not do it, or the step ended.
+        If a node fails, or the step ends early; with the reason.
     """
     program = [sys.executable, "-m", "neurotier.storage.ior.node", json.dumps(plan)]
     process, its_input, its_output = start(cluster, cluster.step(job, nodes, program), subprocess.STDOUT)
@@ -248,7 +248,7 @@ def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
                 print(line, end="", file=sys.stderr, flush=True)
                 said.append(line)
             if len(answers) == nodes:
-                with suppress(BrokenPipeError):  # srun has ended, and says why
+                with suppress(BrokenPipeError):  # srun has ended; its output says why
                     its_input.write("begin\n")
                     its_input.flush()
     except BaseException:
@@ -264,15 +264,15 @@ def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
 
 
 def start(cluster: Cluster, command: Sequence[str], stderr: Any) -> tuple[subprocess.Popen[str], IO[str], IO[str]]:
-    """Start a command of Slurm; returns it with its input and its output.
+    """Start a Slurm command; return it with its input and its output.
 
     Raises
     ------
     ToolError
-        If it is not installed.
+        If it cannot be started.
     """
     pipes: Row = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr, "errors": "replace"}
-    try:  # in a session of its own, since Ctrl-C is for us: srun would ask whether it was meant
+    try:  # in a session of its own, so that Ctrl-C does not reach srun, which would ask for confirmation
         process: Any = start_process(command, env=cluster.environment, start_new_session=True, **pipes)
         return process, process.stdin, process.stdout
     except OSError as error:
@@ -280,7 +280,7 @@ def start(cluster: Cluster, command: Sequence[str], stderr: Any) -> tuple[subpro
 
 
 def ended(process: subprocess.Popen[str]) -> int:
-    """The exit code of a command that is about to end; it is killed if it does not."""
+    """Wait for a command that is about to end, kill it if it does not, and return its exit code."""
     try:
         return process.wait(END_S)
     except subprocess.TimeoutExpired:
@@ -289,7 +289,7 @@ def ended(process: subprocess.Popen[str]) -> int:
 
 
 def reason_of(said: str, where: str) -> NeurotierError:
-    """Why a step or an allocation ended, judging by Slurm's messages.
+    """The error for a step or an allocation that ended, judging by Slurm's messages.
 
     >>> str(reason_of("srun: error: Node failure on n3\\nsrun: Job step aborted", "step write"))
     'step write: node n3 failed or was set down; start the same command again when it is back'
@@ -298,5 +298,5 @@ def reason_of(said: str, where: str) -> NeurotierError:
         if found := re.search(pattern, said):
             return ToolError(found.expand(what), where, fix)
     words = re.findall(r"^s\w+: error: (.*)", said, re.MULTILINE) or [said or "it said nothing"]
-    never = "node configuration is not available" in said  # a drained partition will come back
+    never = "node configuration is not available" in said  # other reasons, such as a drained partition, will pass
     return (LeftOutError if never else ToolError)(f"Slurm: {one_line('; '.join(words))}", where)

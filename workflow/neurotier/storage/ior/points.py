@@ -1,9 +1,8 @@
-"""The points of an IOR run: a number of nodes and of processes, each with a file of its own, pinned or not; and how fio
-measures them.
+"""The points of an IOR run, each a number of nodes and of processes, pinned or not, and how fio measures them.
 
-Every process writes a file of its own, and then reads that of another. fio reports how long each took, and its logs
-when the first request of each was made; so processes of several nodes can be put on one time axis, as far as the nodes'
-clocks agree, and the total is computed as IOR does: from the first start to the last end.
+Every process writes a file of its own, and then reads that of another. fio reports how long each process took, and its
+logs say when each made its first request. So processes on several nodes can be put on one time axis, as far as the
+nodes' clocks agree, and the total is computed as in IOR: from the first start to the last end.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from neurotier.storage.fio import Access, FioJob, FioResult
 from neurotier.storage.workspace import Workspace
 
 FIO, IOR = "fio", "ior"
-"""What measures a point."""
+"""The programs that can measure a point."""
 
 FILES = "ior"
 PIN = "pin"
 """The set of points whose processes are pinned."""
 
 START_S = 1.0
-"""What fio takes to start, write and read."""
+"""Time that fio takes to start for writing and for reading, s."""
 
 ALLOCATED_S = 5.0
-"""What Slurm and the nodes take to start in addition, if there are several, s."""
+"""Time that Slurm and the nodes take to start if there are several nodes, s."""
 
 FASTEST_BYTES_PER_S = 5e9
-"""No node is assumed to be faster in the estimate of how long a run takes at least."""
+"""No node is assumed to be faster than this when the least duration of a run is estimated."""
 
 Span = Record
-"""What a process did: ``node`` and ``process``, both from 0, ``start_s`` and ``end_s``, s since 1970 by its node, and
-``bytes``."""
+"""What a process did: ``node`` and ``process``, both from 0; ``start_s`` and ``end_s``, s since 1970 by its node's
+clock; and ``bytes``."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +52,19 @@ class Point:
     processes
         Processes at once on each node.
     file_bytes
-        Size of the file of each.
+        Size of each process's file.
     block_bytes
         Size of a request.
     wants_direct
         Whether to bypass the page cache where possible.
     repetition
-        Which repetition, from 1.
+        Number of the repetition, from 1.
     nodes
-        Nodes at once.
+        Number of nodes.
     concurrent
-        Benchmarks at once, each on an equal part of the nodes.
+        Number of concurrent benchmarks, each on an equal part of the nodes.
     measured_by
-        What measures: ``fio``, or ``ior``.
+        The program that measures: ``fio`` or ``ior``.
     """
 
     set_name: str
@@ -80,12 +79,12 @@ class Point:
 
     @property
     def bytes_per_node(self) -> int:
-        """Bytes that each node writes, and then reads."""
+        """Bytes that each node writes and then reads."""
         return self.processes * self.file_bytes
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that are written, and then read."""
+        """Bytes that all nodes write and then read."""
         return self.nodes * self.bytes_per_node
 
     @property
@@ -100,23 +99,23 @@ def over_nodes(settings: IorSettings) -> bool:
 
 
 def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), whose: int = 0, own: int = 0) -> FioJob:
-    """The job that writes, or reads, on one node.
+    """The fio job that writes or reads on one node.
 
-    Writing lasts until everything is on the device. The reader is another process than the writer, if not on another
-    node, and what the page cache has of the file is evicted first.
+    Writing lasts until everything is on the device. A file is read by another process than its writer, if not even on
+    another node, and is evicted from the page cache first.
 
     Parameters
     ----------
     point
-        What to do.
+        The point.
     pattern
         ``write`` or ``read``.
     way
-        Access to the tier's files.
+        How to access the tier's files.
     numa
-        NUMA nodes to distribute processes over; empty to leave them where they are.
+        NUMA nodes over which to distribute processes; empty not to pin them.
     whose, own
-        The node whose files these are, and this one, from 0.
+        The node that wrote the files, and this node, both from 0.
     """
     shift, each = int(pattern == "read" and whose == own), []
     for process in range(point.processes):
@@ -138,19 +137,19 @@ def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), wh
 
 
 def node_file(node: int, process: int) -> str:
-    """The file of a process of a node, both from 0."""
+    """The name of the file that a process of a node writes; both count from 0."""
     return f"{FILES}.{node}.{process}"
 
 
 def writer_for(node: int, nodes: int, concurrent: int) -> int:
-    """The node whose files a node reads: the next one of its own benchmark, all from 0.
+    """The node whose files a node reads: the next node in the same benchmark. Nodes count from 0.
 
     Parameters
     ----------
     node, nodes
-        The node that reads, and how many there are.
+        The node that reads, and the number of nodes.
     concurrent
-        Benchmarks at once, each on an equal part of the nodes, in order.
+        Number of concurrent benchmarks, each on an equal part of the nodes, in order.
 
     >>> [writer_for(node, 4, 1) for node in range(4)], [writer_for(node, 4, 2) for node in range(4)]
     ([1, 2, 3, 0], [1, 0, 3, 2])
@@ -161,12 +160,12 @@ def writer_for(node: int, nodes: int, concurrent: int) -> int:
 
 
 def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0) -> tuple[FioResult, list[Span]]:
-    """Run a job named ``write`` or ``read`` on a node; returns its result, and what each process did.
+    """Run a job named ``write`` or ``read`` on a node; return its result, and what each process did.
 
     Raises
     ------
     ToolError
-        If fio fails, or did not log its requests.
+        If fio fails, or does not log its requests.
     TierError
         If the tier fills up.
     """
@@ -188,12 +187,12 @@ def run_logged(workspace: Workspace, job: FioJob, limit_s: float, node: int = 0)
 def first_request_s(log: Path) -> float:
     """When the first request in a log was made, s since 1970 (fio 3.29 and later).
 
-    A line has the time at which a request was done, ms, and how long it took, ns.
+    A line has the time when a request was done, ms, and how long the request took, ns.
 
     Raises
     ------
     ToolError
-        If fio wrote no log, or one of another layout.
+        If fio wrote no log, or one with another layout.
     """
     try:
         with log.open() as file:
@@ -204,7 +203,7 @@ def first_request_s(log: Path) -> float:
 
 
 def together(spans: Sequence[Span]) -> float:
-    """All bytes over the time from the first start to the last end, bytes/s.
+    """The bandwidth of all processes: all bytes over the time from the first start to the last end, bytes/s.
 
     >>> together([{"start_s": 10.0, "end_s": 12.0, "bytes": 600}, {"start_s": 11.0, "end_s": 13.0, "bytes": 600}])
     400.0
@@ -219,21 +218,21 @@ def taken_s(spans: Sequence[Span]) -> float:
 
 
 def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
-    """What each group of ``count`` nodes, in order, reached, bytes/s."""
+    """The bandwidth of each group of ``count`` nodes, in order, bytes/s."""
     return [together(group) for group in gathered((span["node"] // count, span) for span in spans).values()]
 
 
 def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> Record:
-    """What all processes of a point reached, as cells of the table.
+    """The bandwidth of all processes of a point, and its details, as cells of the table.
 
     Parameters
     ----------
     pattern
         ``write`` or ``read``.
     spans
-        Of all processes of all nodes.
+        Those of all processes on all nodes.
     nodes, concurrent
-        Those of the point. Bandwidths of simultaneous benchmarks, each computed separately, are added.
+        Those of the point. The bandwidth of each concurrent benchmark is computed separately, and the sum is taken.
     """
     own = by_nodes(spans, 1)
     starts = [span["start_s"] for span in spans]

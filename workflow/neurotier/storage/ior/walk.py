@@ -1,4 +1,4 @@
-"""The IOR run as a workload: files written by all processes at once, and read back by their neighbours."""
+"""The IOR run as a workload: all processes write files at the same time, and read back those of their neighbours."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from neurotier.storage.workload import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 SPANS = "spans"
-"""What is kept of a point apart from columns: when each process began and ended."""
+"""Kept with a point in addition to its columns: when each process began and ended."""
 
 OTHER_NODE, OTHER_PROCESS = "another node", "another process"
-"""Who reads what a process wrote."""
+"""What reads the file that a process wrote."""
 
 
 class Ior(Workload[Point]):
-    """Points of an IOR run."""
+    """The IOR run on one node."""
 
     target = "ior"
     doing = "Writing and reading a file per process"
@@ -36,7 +36,7 @@ class Ior(Workload[Point]):
 
     @staticmethod
     def points(section: IorSettings, _tier: str) -> Iterator[Point]:
-        """The same on each tier, pinned or not."""
+        """The points of the grid, the same on each tier, pinned or not."""
         file_bytes = parse_size(section.file_size, "config key ior.file_size")
         block_bytes = parse_size(section.block_size, "config key ior.block_size")
         if not 1 <= block_bytes <= file_bytes or file_bytes % block_bytes:
@@ -57,11 +57,11 @@ class Ior(Workload[Point]):
                 yield Point(*about, repetition, nodes, concurrent, section.engine)
 
     def require(self) -> None:
-        """Require the program that measures, here."""
+        """Raise :class:`ToolError` if the measuring program is missing on this machine."""
         require_engine(self.settings.ior.engine, "target ior")
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
-        """Find the access to the tier's files, and the NUMA nodes to pin to."""
+        """Find the best way to access the tier's files, and the NUMA nodes to pin to."""
         tier, point = workspace.tier, points[0]
         self.numa = own_nodes() if point.set_name == PIN else ()
         if point.set_name == PIN and len(self.numa) < 2:
@@ -77,7 +77,7 @@ class Ior(Workload[Point]):
         return dict.fromkeys(several, "several nodes are had from Slurm alone (--profile profiles/slurm)")
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
-        """Write, and read."""
+        """Write the files of a point and read them back."""
         try:
             moved = [self.move(workspace, point, pattern) for pattern in ("write", "read")]
         finally:
@@ -87,7 +87,7 @@ class Ior(Workload[Point]):
         return {**vars(self.way), **moved[0], **moved[1], **about}
 
     def move(self, workspace: Workspace, point: Point, pattern: str) -> Row:
-        """Write, or read."""
+        """Write or read the files of a point; return cells of the table."""
         limit_s = patience_s(point.written_bytes)
         if point.measured_by == IOR:
             with workspace.noting_full(point.written_bytes):

@@ -1,4 +1,4 @@
-"""Answers for the rules: which tiers are probed, how long that may take, and what outdates an earlier probe."""
+"""Tell the rules which tiers to probe, how long that may take, and what makes an earlier probe outdated."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from neurotier.core.tiers import Tier, find_mount, tier_named
 from neurotier.storage.fio import MIB
 
 MOST_STREAMS = 96
-"""As in the published experiment; more must be requested."""
+"""As in the published experiment; the user must ask for more."""
 
 LEAST_MINUTES = 21
-"""Half an hour in total with the default duration of a probe."""
+"""Makes half an hour in total with the default duration of a probe."""
 
 BLOCK_BYTES = MIB
 """As in the published ``dd``."""
 
 SMALLEST_BYTES = 16 * MIB
-"""Least that all streams together must move for their bandwidth to mean something: a disk throttled to 20 MB/s takes
-the first MiB at 500 MB/s. On slow tiers it is moved, too, and repeated less often, however little time was given."""
+"""Bytes that all streams together must move at least for their bandwidth to mean something: a disk throttled to 20 MB/s
+takes the first MiB at 500 MB/s. Slow tiers move as much, with fewer repetitions, however short the time limit is."""
 
 START_S = 0.5
-"""What fio takes to start (measured: 0.3 s with one stream, 0.5 s with 64)."""
+"""Time that fio takes to start, s (measured: 0.3 s with one stream, 0.5 s with 64)."""
 
 LEAST_SLICE_S, MOST_SLICE_S = 0.5, 1.5
 JOBS = 7
-"""Jobs of a repetition outside the curve, and as many for each number of streams, where reading into the page cache and
-small files count as one each; fewer on tiers in memory."""
+"""Jobs of a repetition outside the curve, and as many again for each number of streams, where reading into the page
+cache and small files count as one each; tiers in memory have fewer."""
 
 
 @dataclass
 class ProbePlan:
-    """Answers for the rules.
+    """What the rules need to know about probes.
 
     Parameters
     ----------
     settings, places
-        Of the run.
+        Those of the run.
     cores
-        Cores that Snakemake was given, on a cluster those of a job.
+        Cores that Snakemake was given; on a cluster, those of a job.
     node_class
         Class of the nodes that are measured; empty for this host.
     elsewhere
-        Whether these are other nodes than this one, so that nothing seen here applies.
+        Whether other nodes are measured, to which nothing that can be seen on this one applies.
     """
 
     settings: Settings
@@ -63,22 +63,22 @@ class ProbePlan:
 
     @property
     def tiers(self) -> list[str]:
-        """Tiers to probe: those that are named, otherwise those of all placements."""
+        """Tiers to probe: those named in the settings, otherwise those of all placements."""
         return self.settings.probe.tiers or self.settings.placed_tiers
 
     def tables(self) -> list[Path]:
-        """Tables of those tiers."""
+        """The table of each of these tiers."""
         return [self.table(name) for name in self.tiers]
 
     def table(self, tier: str) -> Path:
-        """Table of a tier."""
+        """The table of a tier."""
         return self.places.probed(tier, self.node_class)
 
     def streams(self, tier: str) -> int:
         """Most streams at once.
 
-        If only ``--cores`` sets the limit, a curve that was measured further stays: ``--cores 1`` is no reason to probe
-        again what ``--cores 25`` has probed.
+        If ``--cores`` alone sets the limit, a curve that was measured with more streams is kept: ``--cores 1`` is no
+        reason to repeat a probe made with ``--cores 25``.
         """
         if self.settings.probe.streams:
             return self.settings.probe.streams
@@ -91,14 +91,14 @@ class ProbePlan:
 
     @property
     def minutes(self) -> int:
-        """Time that the probe of a tier requests from a cluster, min; on a slow tier it takes longer than planned."""
+        """Time to request from a cluster for a tier's probe, min; on a slow tier, a probe takes longer than planned."""
         return LEAST_MINUTES + math.ceil(3 * self.settings.probe.time_s / 60)
 
     def asked(self, tier: str) -> dict[str, Any]:
-        """What a probe depends on; if it changes, the tier is probed again.
+        """What a probe depends on; if this changes, the tier is probed again.
 
-        A tier that each node has for itself is found by the job, and only known by its name here; on a cluster, this
-        holds for all tiers.
+        Where each node has a tier of its own, only the job can look at it, and this process knows only how it is
+        declared. On a cluster, this holds for all tiers.
         """
         probe, declared = self.settings.probe, tier_named(self.settings, tier)
         effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}
@@ -111,7 +111,7 @@ class ProbePlan:
         return {**place, **effort, "streams": self.streams(tier)}
 
     def has_room(self, tier: str) -> bool:
-        """Whether a tier of this machine has been probed, or has room for that."""
+        """Whether a tier of this machine has been probed, or has room for a probe."""
         if self.table(tier).exists():
             return True
         try:
@@ -122,7 +122,7 @@ class ProbePlan:
 
 
 def levels(streams: int) -> list[int]:
-    """Numbers of streams: the powers of two below the largest number, and that number.
+    """The numbers of streams to measure: the powers of two below the largest number, and that number itself.
 
     >>> levels(1), levels(2), levels(6), levels(96)
     ([1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8, 16, 32, 64, 96])
@@ -132,7 +132,7 @@ def levels(streams: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Effort:
-    """What a probe of one tier may take.
+    """The limits of one tier's probe.
 
     Attributes
     ----------
@@ -141,11 +141,11 @@ class Effort:
     repetitions
         How often everything is measured, if time allows.
     time_s
-        Duration of the tier's probe, s.
+        Planned duration, s.
     file_bytes
-        Largest file of a stream.
+        Size of a stream's file at most.
     room_bytes
-        For all files together.
+        Size of all files together at most.
     """
 
     streams: int
@@ -161,14 +161,14 @@ class Effort:
         return min(MOST_SLICE_S, max(LEAST_SLICE_S, self.time_s / (self.repetitions * jobs) - START_S))
 
     def stream_bytes(self, streams: int, bandwidth_bytes_per_s: float) -> int:
-        """Size of each stream's file: as requested, but limited by the room, and by what can be moved in a slice."""
+        """Size of each stream's file: as configured, but no more than the room, and what a slice can move, allow."""
         together = min(self.room_bytes, max(SMALLEST_BYTES, self.slice_s * bandwidth_bytes_per_s))
         blocks = int(min(self.file_bytes, together / streams)) // BLOCK_BYTES
         return max(1, blocks) * BLOCK_BYTES
 
 
 def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:
-    """What a probe may take of this tier now.
+    """The limits of a probe of this tier, given its free space now.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Small files: the cost of making one, looking at it and removing it, with one stream and with many.
+"""Measure what it costs to make, look at and remove a small file, with one stream and with many.
 
-fio's engines for metadata report the time of a call, on empty files. A model needs its components: CPU time, which
-competes for processors, and waiting for the tier, which does not; waiting for a processor is neither. So processes of
-our own do what pipelines do: each makes files of 4 KiB in a folder of its own, looks at each, and removes them. Between
-these three, all processes wait for each other.
+fio's metadata engines report only the total time of a call, on empty files. The model needs its components: CPU time,
+which competes for processors, and waiting for the tier, which does not; waiting for a processor is neither. So
+neurotier's own processes do what pipelines do: each makes files of 4 KiB in a folder of its own, looks at each, and
+removes them. All processes start each of these three operations together.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from neurotier.storage.calls import run_call
 OPERATIONS = ("make", "look", "remove")
 
 FILES, FILES_OF_EACH = 500, 100
-"""Files of all streams together, or of each if that is more; fewer if a slice or the room does not suffice. Not many,
-since some file systems (ext4 without a journal) slow down after removals, a probe's own included."""
+"""Number of files of all streams together, or of each stream if that makes more; fewer if the time slice or the room
+does not suffice. It is small, since some file systems (ext4 without a journal) slow down after files are removed, even
+the probe's own."""
 
 LEAST_FILES = 20
-"""With fewer, a tier counts as full."""
+"""A tier with room for fewer files counts as full."""
 
 INODE_SHARE = 0.1
-"""Share of a tier's free inodes that all streams may take together; the room in bytes has been checked before."""
+"""Share of a tier's free inodes that all streams together may use; the space has been checked before."""
 
 SIZE_BYTES = 4096
 
 Measured = dict[str, Row]
-"""The operations by name, as cells of the table."""
+"""Cells of the table by operation."""
 
 
 def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout_s: float) -> Measured:
@@ -55,9 +56,9 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
     tier
         Name of the tier, for errors.
     folder
-        Where the streams make their folders, which they remove.
+        The folder in which each stream makes, and finally removes, a folder of its own.
     streams
-        Processes.
+        Number of processes.
     slice_s
         How long each may make files, s.
     timeout_s
@@ -66,9 +67,9 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
     Raises
     ------
     TierError
-        If the tier is full, or out of inodes.
+        If the tier is full or out of inodes.
     ToolError
-        If it does not end, or fails otherwise.
+        If the processes do not end, or fail for another reason.
     """
     words = [sys.executable, "-m", __name__, str(folder), str(streams), str(slice_s)]
     done = run_call(words, Path(), timeout_s, f"tier {tier!r}, small files")
@@ -84,12 +85,12 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
 
 
 def spent() -> tuple[float, float, float]:
-    """Time, CPU time and waiting for a processor of this process so far, s."""
+    """Clock time, and this process's CPU time and time spent waiting for a processor so far, s."""
     return time.perf_counter(), time.process_time(), queued_s()
 
 
 def make(files: int, slice_s: float) -> int:
-    """Make files here until there are enough, or time or room is used up; returns how many were made."""
+    """Make files in the working folder until there are enough or time or room runs out; return how many were made."""
     made, data, deadline_s = 0, bytes(SIZE_BYTES), time.monotonic() + slice_s
     try:
         while made < files and (not made or time.monotonic() < deadline_s):
@@ -106,7 +107,7 @@ def make(files: int, slice_s: float) -> int:
 
 
 def work(folder: str, files: int, slice_s: float, together: Barrier, results: SimpleQueue[Any]) -> None:
-    """What a stream's process does in a folder of its own; for each operation, it reports the files and their cost."""
+    """Run a stream in a folder of its own, and report the number of files and their cost for each operation."""
     end_with_parent()
     made, took = 0, {}
     try:
@@ -134,7 +135,7 @@ def work(folder: str, files: int, slice_s: float, together: Barrier, results: Si
 
 
 def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
-    """Let streams work in step; returns the cost of each operation.
+    """Run streams in step with each other and return the cost of each operation.
 
     Raises
     ------
@@ -157,7 +158,7 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
 
 
 def files_of_each(streams: int, free_inodes: int) -> int:
-    """How many files each stream makes at most; file systems that create inodes on demand report 0 free ones.
+    """How many files each stream makes at most; file systems that create inodes on demand report 0 free inodes.
 
     >>> files_of_each(2, 0), files_of_each(96, 1_000_000), files_of_each(2, 3_000), files_of_each(2, 50)
     (250, 100, 150, 20)
@@ -167,12 +168,13 @@ def files_of_each(streams: int, free_inodes: int) -> int:
 
 
 def mean_of(streams: Sequence[Sequence[float]]) -> Row:
-    """From each stream's number of files, and their begin, clock time, CPU time and waiting for a processor, s: means
-    over all files, as cells.
+    """Means over the files of all streams, as cells of the table.
 
-    CPU time includes that of our own loop (some 2 us). What is left without the queue is waiting for the tier, or for
-    its locks; ``operation_s`` excludes what others took of the processors. Streams that take turns on one are no faster
-    together.
+    Each stream is given as its number of files and its start, clock time, CPU time and time waiting for a processor,
+    s. CPU time includes the loop in this module (some 2 us per file). What remains of the clock time after CPU time and
+    waiting for a processor is waiting for the tier or its locks; ``operation_s`` is that plus CPU time, without waiting
+    for a processor. ``operations_per_s`` counts from the first start to the last end: streams that take turns on one
+    processor are no faster together.
 
     >>> measured = mean_of([[4, 1.0, 2.0, 0.5, 0.5], [12, 3.0, 2.0, 0.5, 0.5]])
     >>> measured["operation_wait_s"], measured["operations_per_s"]

@@ -1,6 +1,6 @@
-"""The walk: everything that is measured of a tier, once per repetition, so that a slow drift shows as a range.
+"""The walk of the probe: measure everything about a tier once per repetition, so that a slow drift shows as a range.
 
-Most measurements are jobs of fio. The table has one row per measurement: medians over the repetitions with their range.
+Most measurements are fio jobs. The table has one row per measurement, with the median and range over the repetitions.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ FILES = "files"
 CALLS = Access("calls", direct=False)
 
 DEEP = 32
-"""Queue depth of small requests, besides 1."""
+"""Queue depth of small requests, in addition to 1."""
 
 PATIENCE = 3.0
-"""How many times its planned slice a job may take."""
+"""How many planned slices a job may take that ends with its files instead of with its slice."""
 
 
 @dataclass(frozen=True)
 class Measurement(FioJob):
-    """A row of the table before it is measured: fio's job, named by its pattern, and the ``part`` of the probe.
+    """A row of the table before it is measured: a fio job named for its pattern, and the ``part`` of the probe.
 
-    For :data:`FILES` it describes what our own processes do.
+    In part :data:`FILES`, it describes what neurotier's own processes do.
     """
 
     part: str = ""
 
 
 Samples = dict[Measurement, Rows]
-"""Figures of each measurement, by repetition."""
+"""The figures of each measurement, one row per repetition."""
 
 
 def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
-    """One stream, as with ``dd``: a write with its flush, a read from the device, and a read from the page cache."""
+    """One stream, as with ``dd``: a write with a flush, a read from the device, and a read from the page cache."""
     read = Measurement("read", "read", BLOCK_BYTES, file_bytes, files="one", part="one_stream")
     write = replace(read, name="write", pattern="write", end_fsync=True, fresh=True)
     cached = [] if is_in_memory(kind) else [replace(read, name="cached_read", options={"invalidate": "0"})]
@@ -56,9 +56,9 @@ def one_stream(kind: str, file_bytes: int) -> list[Measurement]:
 
 
 def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Measurement]:
-    """Small random requests, one and many at once, on the file of one stream.
+    """Small random requests, one and many at a time, on the file of one stream.
 
-    Buffered writes would stop at the page cache; they are flushed one by one.
+    Buffered writes are flushed one by one, since they would otherwise only reach the page cache.
     """
     read = Measurement(
         name="random_read",
@@ -78,10 +78,10 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
 
 
 def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_s: float) -> list[Measurement]:
-    """Simultaneous streams: to and from the device, half and half, and to and from the page cache if there is one.
+    """Simultaneous streams: writes, reads and a mix of both on the device, and on the page cache if there is one.
 
-    All should run at the same time, though some start later; so files are read over and over until the slice is over,
-    unless they would then come from the page cache.
+    All streams should run at the same time, though some start later. So files are read repeatedly until the slice is
+    over, unless the data would then come from the page cache.
     """
     buffered = Measurement(
         name="write",
@@ -108,10 +108,10 @@ def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_
 
 
 TIMEOUT_S = 60.0
-"""How much longer than planned a job may take before the device is said to hang."""
+"""How much longer than planned a job may take before the device is considered to hang, s."""
 
 SPREADS = {"bandwidth_{}bytes_per_s": "bandwidth_bytes_per_s", "operation_{}s": "operation_s"}
-"""Columns for the least and greatest of the repetitions, and the figure that each is of."""
+"""Columns for the least and greatest value over the repetitions, and the figure that they describe."""
 
 
 def probe_tier(
@@ -122,7 +122,7 @@ def probe_tier(
     say: Say,
     tell: Say,
 ) -> Rows:
-    """Measure one tier on this node; the rows of its table.
+    """Measure one tier on this node and return the rows of its table.
 
     Parameters
     ----------
@@ -133,18 +133,18 @@ def probe_tier(
     streams
         Most streams at once.
     places
-        Of the results folder for which it is measured.
+        Those of the results folder that the probe belongs to.
     say
         Prints a line for the user.
     tell
-        Reports progress, before each measurement.
+        Reports progress before each measurement.
 
     Raises
     ------
     ToolError
         If there is no fio, or it fails.
     TierError
-        If the tier is not as it was declared, has no room, or fills up meanwhile.
+        If the tier is not as declared, has no room, or fills up during the probe.
     """
     require_fio("target probe")
     workspace = claim(tier, "probe", places)
@@ -166,7 +166,7 @@ class Walk:
     Parameters
     ----------
     workspace
-        Where its jobs run.
+        The workspace in which its jobs run.
     effort
         Limits of the probe.
     tell
@@ -180,7 +180,7 @@ class Walk:
     began_s: float = field(default_factory=time.monotonic)
 
     def run(self) -> Samples:
-        """Measure everything, and again while there is time; errors as :meth:`Workspace.run`."""
+        """Measure everything, and repeat it while there is time; raises the errors of :meth:`Workspace.run`."""
         groups = self.first_repetition(find_access(self.workspace.folder, self.workspace.tier.kind))
         for done in range(1, self.effort.repetitions):
             if (time.monotonic() - self.began_s) * (done + 1) / done > self.effort.time_s:
@@ -191,10 +191,10 @@ class Walk:
         return self.samples
 
     def first_repetition(self, access: Access) -> list[list[Measurement]]:
-        """Measure everything once, with sizes that follow from what was measured so far; the measurements, in groups.
+        """Measure everything once, with sizes chosen by what was measured so far; return the measurements, in groups.
 
-        Small files come first, in between and last: their cost may depend on what was removed there lately, even by the
-        probe itself, and that shows as a range.
+        Small files are measured first, in between and last: their cost may depend on what was recently removed there,
+        even by the probe itself, and that shows as a range.
         """
         effort, kind, slice_s = self.effort, self.workspace.tier.kind, self.effort.slice_s
         self.measure_files()
@@ -211,21 +211,21 @@ class Walk:
         return groups
 
     def measure(self, group: list[Measurement]) -> Rows:
-        """Measure a group, keep the figures of each measurement, and return them."""
+        """Measure a group, and keep and return the figures of each measurement."""
         rows = self.measured(group)
         for each, row in zip(group, rows, strict=True):
             self.samples.setdefault(each, []).append(row)
         return rows
 
     def measured(self, group: list[Measurement]) -> Rows:
-        """Figures of a group, measured on files that no other group shares."""
+        """The figures of a group, measured on files of its own, which are then removed."""
         try:
             return [self.measure_one(each) for each in group]
         finally:
             self.workspace.remove_files()
 
     def measure_files(self) -> None:
-        """Measure small files, with every number of streams."""
+        """Measure small files with each number of streams."""
         tier, folder, slice_s = self.workspace.tier.name, self.workspace.folder, self.effort.slice_s
         for streams in levels(self.effort.streams):
             self.tell(f"small files by {counted(streams, 'stream')}")
@@ -234,7 +234,7 @@ class Walk:
                 self.samples.setdefault(each, []).append(row)
 
     def measure_one(self, job: FioJob) -> Row:
-        """Figures of a job of fio."""
+        """Run a fio job and return its figures."""
         taken_s = time.monotonic() - self.began_s
         self.tell(f"{job.name}, after {seconds(taken_s)} of some {seconds(self.effort.time_s)}")
         row = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s).cells() | {"name": job.name}
@@ -245,12 +245,12 @@ class Walk:
 
 
 def rate_of(rows: Rows) -> float:
-    """Bandwidth to or from the device, bytes/s, whichever is lower."""
+    """The lower of the bandwidths to and from the device, bytes/s."""
     return min(float(row["bandwidth_bytes_per_s"]) for row in rows if row["name"] in ("read", "write"))
 
 
 def probe_rows(tier: Tier, samples: Samples) -> Rows:
-    """Rows of ``probe.tsv`` for a tier just measured on this node; small files come last."""
+    """The rows of ``probe.tsv`` for a tier just measured on this node, with small files last."""
     facts = {
         **dict.fromkeys(columns("probe")),
         **facts_of(tier),
@@ -264,7 +264,7 @@ def probe_rows(tier: Tier, samples: Samples) -> Rows:
 
 
 def cells(measurement: Measurement, results: Rows) -> Row:
-    """What was measured, and how."""
+    """A measurement and its results as cells of the table."""
     row = {name: getattr(measurement, name) for name in columns("probe") if hasattr(measurement, name)}
     row |= vars(measurement.way) | {"pattern": measurement.name, "repetitions": len(results)}
     for name in results[0].keys() & set(columns("probe")):

@@ -1,8 +1,8 @@
 """The engines of ADIOS2: ``adios2-sst`` from memory to memory, ``adios2-bp5`` by files that are read while they grow.
 
 The package on PyPI is built without MPI, so each writer has a stream of its own, and each reader opens the streams that
-it needs. There are no servers in between. Writers and readers are separate processes, which are all told to do a step
-at once.
+it needs. There are no servers in between. Writers and readers are separate processes, which start each step together
+when the parent asks them to.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ POLL_S = 0.001
 
 
 def parameters(exchange: Exchange, readers: int) -> dict[str, str]:
-    """Parameters of the engine for one stream; ``readers`` is how many will open it."""
+    """The engine's parameters for one stream that this many readers will open."""
     if exchange.engine != SST:
         polling = {"OpenTimeoutSecs": str(OPEN_S), "BeginStepPollingFrequencySecs": str(POLL_S)}
         return {**polling, "StatsLevel": "0"}
-    full = "Block" if readers else "Discard"  # a stream without readers must not wait for any
+    full = "Block" if readers else "Discard"  # a stream without readers must not wait for one
     queue = {"QueueLimit": "1" if not readers else "2", "QueueFullPolicy": full}
     return {"DataTransport": "WAN", "RendezvousReaderCount": str(readers), "OpenTimeoutSecs": str(OPEN_S), **queue}
 
@@ -56,13 +56,13 @@ def stream(exchange: Exchange, writer: int, mode: str) -> Any:
 
 
 def streams_of(exchange: Exchange, reader: int) -> dict[int, list[tuple[int, int]]]:
-    """Writers whose streams a reader needs: for each, places of the pieces in the reader's copy, and in the stream."""
+    """The writers whose streams a reader needs, and for each piece its position in the reader's copy and the stream."""
     pieces = [divmod(number, exchange.pieces_per_writer) for number in exchange.pieces_of_reader(reader)]
     return dict(sorted(gathered((writer, (place, piece)) for place, (writer, piece) in enumerate(pieces)).items()))
 
 
 def write(exchange: Exchange, writer: int, asked: Connection) -> None:
-    """What a writer does in a step: it makes the contents, and at another message from the parent writes them."""
+    """Run a writer: in each step, it makes the contents, and writes them when the parent sends another message."""
     source = Source(exchange, writer)
     with stream(exchange, writer, "w") as out:
         asked.send(os.getpid())
@@ -81,7 +81,7 @@ def write(exchange: Exchange, writer: int, asked: Connection) -> None:
 
 
 def flush(folder: Path) -> None:
-    """Flush the files of a stream to their device, and nothing else: this is timed."""
+    """Flush only the files of a stream to their device, since this is timed."""
     for file in folder.iterdir():
         if file.is_file():
             with opened(file, os.O_RDONLY) as handle:
@@ -89,7 +89,7 @@ def flush(folder: Path) -> None:
 
 
 def read(exchange: Exchange, reader: int, asked: Connection) -> None:
-    """What a reader does in a step: it reads, and compares with the checksums that the parent sends then."""
+    """Run a reader: in each step, it reads, and then compares with the checksums that the parent sends."""
     sink, wanted = Sink(exchange, reader), streams_of(exchange, reader)
     words = exchange.piece_bytes // WORD_BYTES
     sources = {writer: stream(exchange, writer, "r") for writer in wanted}
@@ -99,7 +99,7 @@ def read(exchange: Exchange, reader: int, asked: Connection) -> None:
         begin_s = time.monotonic()
         for writer, pieces in wanted.items():
             source = sources[writer]
-            status = source.begin_step(timeout=1e9)  # never
+            status = source.begin_step(timeout=1e9)  # no timeout
             if status.name != "OK":
                 raise ToolError(f"the stream of writer {writer} ended ({status.name})", f"reader {reader}")
             variable = source.inquire_variable("data")
@@ -115,11 +115,11 @@ def read(exchange: Exchange, reader: int, asked: Connection) -> None:
 
 
 Clients = dict[Connection, BaseProcess]
-"""Writers or readers: the connection to each, and its process, which is named for it."""
+"""The process of each writer or reader, named for it, by the connection to it."""
 
 
 def start_clients(kind: str, work: Any, exchange: Exchange, count: int) -> Clients:
-    """Writers or readers, each in a process of its own."""
+    """Start writers or readers, each in a process of its own."""
     clients = Clients()
     context = multiprocessing.get_context("fork")  # safe: this process has one thread, and has not loaded ADIOS2
     for number in range(count):
@@ -132,7 +132,7 @@ def start_clients(kind: str, work: Any, exchange: Exchange, count: int) -> Clien
 
 
 def client(work: Any, exchange: Exchange, number: int, asked: Connection) -> None:
-    """The process of a client; if it fails, its last message is the error."""
+    """Run a client in its process; if it fails, its last message is the error."""
     end_with_parent()
     try:
         work(exchange, number, asked)
@@ -145,7 +145,7 @@ def client(work: Any, exchange: Exchange, number: int, asked: Connection) -> Non
 
 
 def answers(clients: Clients) -> list[Any]:
-    """The answer of every client, in their order.
+    """Wait for the answers of all clients, and return them in order.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def answers(clients: Clients) -> list[Any]:
 
 @contextlib.contextmanager
 def serving(exchange: Exchange) -> Iterator[Service]:
-    """Writers and readers of an exchange, which end after its last step."""
+    """Start the writers and readers of an exchange, and end them after its last step."""
     writers = start_clients("writer", write, exchange, exchange.writers)
     readers = start_clients("reader", read, exchange, exchange.readers)
     clients = readers | writers
@@ -182,8 +182,8 @@ def serving(exchange: Exchange) -> Iterator[Service]:
 
 
 def ask(clients: Clients, given: Sequence[Any] = ()) -> list[Any]:
-    """Ask all clients at once; returns their answers."""
+    """Send each client its word, or ``None``; return their answers in order."""
     for one, word in zip_longest(clients, given):
-        with contextlib.suppress(ConnectionError):  # it is gone, which waiting for its answer reports
+        with contextlib.suppress(ConnectionError):  # the client is gone, which `answers` reports
             one.send(word)
     return answers(clients)

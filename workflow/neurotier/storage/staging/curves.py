@@ -1,7 +1,7 @@
-"""Curves: how response times depend on one number of processes, all else being equal; and what they show.
+"""Curves of response times against one number of processes, all else being equal, and what they show.
 
-The published experiment varies the servers (its Figure 6), and the readers or the writers in strong and in weak scaling
-(its Figures 7 and 8).
+The published experiment varies the servers (its Figure 6), and the readers or the writers, with strong and with weak
+scaling (its Figures 7 and 8).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from neurotier.storage.staging.exchange import IN_MEMORY
 
 COUNTS = ("writers", "readers", "servers")
 SAME = ["engine", "set", "per", *COUNTS, "bytes_per_writer", "bytes_per_reader", "repetition"]
-"""What rows for the same point on different tiers have in common."""
+"""Columns that are equal in rows of the same point on different tiers."""
 
 
 class Curve(NamedTuple):
@@ -32,7 +32,7 @@ class Curve(NamedTuple):
     others
         The two other numbers, in that order.
     times
-        Number to response times over the repetitions, s.
+        Response times over the repetitions, s, by the number on the axis.
     """
 
     tier: str
@@ -43,12 +43,12 @@ class Curve(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Where and by whom."""
+        """Where the data were, and the engine, in words."""
         return place_text(self.tier, self.engine)
 
     @property
     def best(self) -> int:
-        """The number with the lowest median; of equal ones, the smaller."""
+        """The number with the lowest median; among equal medians, the smallest number."""
         return min(self.times, key=lambda count: (self.times[count].median, count))
 
     @property
@@ -63,12 +63,12 @@ class Curve(NamedTuple):
         return ", ".join(counted(count, name.removesuffix("s")) for name, count in pairs if count)
 
     def slower(self, count: int) -> float:
-        """How many times as long the largest number takes as another one."""
+        """How many times as long as this number the largest number takes."""
         return self.times[max(self.times)].median / self.times[count].median
 
 
 def place_text(tier: str, engine: str) -> str:
-    """Where the data of a point were, and the engine.
+    """Where the data of a point were, and the engine, in words.
 
     >>> place_text("disk", "ray"), place_text("disk", "adios2-sst")
     ('ray on disk', 'adios2-sst in memory')
@@ -77,8 +77,9 @@ def place_text(tier: str, engine: str) -> str:
 
 
 def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> list[Curve]:
-    """For every tier and engine the curve with the most numbers on its axis, two or more, and of those with most other
-    processes.
+    """The curve with the most numbers on its axis, at least two, for every tier and engine.
+
+    Among such curves, the one with the most other processes is taken.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
     way
         ``write`` or ``read``.
     per
-        Only those of strong (``step``) or of weak scaling (``client``).
+        Only curves of strong scaling (``step``) or of weak scaling (``client``).
     """
     others = [name for name in COUNTS if name != axis]
     names = ["tier", "engine", "per", "set", *others]
@@ -112,9 +113,9 @@ class Hidden(NamedTuple):
     tier, engine
         Where the data were, and the engine.
     write_ratio, read_ratio
-        How many times as long each takes as in memory, median over the same points.
+        How many times as long as in memory each takes, as a median over the same points.
     device_share
-        Share of what was read that came from the device; ``None`` if the kernel did not report it.
+        Share of the bytes read that came from the device; ``None`` if the kernel did not report it.
     """
 
     tier: str
@@ -125,8 +126,8 @@ class Hidden(NamedTuple):
 
 
 def hidden(rows: Iterable[Row]) -> list[Hidden]:
-    """Every tier not in memory, compared with one in memory over the points that both have."""
-    from pandas import DataFrame  # here, since rules read what the pages show
+    """Compare every tier not in memory with one in memory over the points that both have."""
+    from pandas import DataFrame  # imported here, since rules also import this module
 
     known = DataFrame(
         [row for row in measured_rows(rows) if row["engine"] not in IN_MEMORY], columns=columns("staging")
@@ -143,13 +144,13 @@ def hidden(rows: Iterable[Row]) -> list[Hidden]:
 
 
 def synchronising(rows: Iterable[Row]) -> tuple[float, Row, str] | None:
-    """Where waiting for each other takes the largest share; ``None`` if nothing was measured.
+    """The point at which clients wait for each other for the largest share of the time; ``None`` if there is none.
 
     Returns
     -------
     tuple
-        Share of the time, from the first one's begin to the last one's end, in which the average client was not busy
-        with its request; the point; and ``write`` or ``read``.
+        Share of the time, from the first client's begin to the last one's end, during which the average client was not
+        busy with its request; the point; and ``write`` or ``read``.
     """
     found = [
         (1 - row[f"{way}_client_s"] / row[f"{way}_s"], row, way)

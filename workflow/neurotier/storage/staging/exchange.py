@@ -1,8 +1,8 @@
-"""An exchange: what the writers and readers of one point hand over in every time step.
+"""An exchange: what the writers of one point hand over to its readers in each time step.
 
-The data of a step are cut into pieces, the largest with which each writer and each reader has whole ones: with more
-readers than writers, or the other way round, requests become smaller, as in the published experiment. Contents come
-from a seed and differ between steps, and readers compare the checksum of each piece with the writer's.
+The data of a step are cut into the largest pieces of which every writer and every reader has a whole number. With more
+readers than writers, or the other way round, requests thus become smaller, as in the published experiment. Contents
+come from a seed and differ between steps; readers compare the checksum of each piece with the writer's.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from dataclasses import dataclass
 import numpy as np
 
 WORD_BYTES = 8
-"""Contents are whole words, so that the next step's contents take one addition to make."""
+"""Contents are whole words, so that a single addition makes the contents of the next step."""
 
 STEP = "step"
-"""Value of ``per`` if bytes are those of a whole step (strong scaling), not of each writer and reader (weak
+"""Value of ``per`` with which bytes are those of a whole step (strong scaling) instead of each writer and reader (weak
 scaling)."""
 
 IN_MEMORY = ("adios2-sst",)
-"""Engines that keep nothing on a tier; they are measured once."""
+"""Engines that keep nothing on a tier, and so are measured only once."""
 
 SERVED = ("ray",)
 """Engines that have servers."""
 
 START_S, CLIENT_S, USUAL_BYTES_PER_S = 5.0, 0.3, 1e9
-"""Least that a point takes: s to start, s for each process, and bytes/s to move its data."""
+"""What a point takes at least: s to start, s for each process, and bytes/s to move its data."""
 
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
-"""Added to each word in every step: odd, so that no two steps are the same."""
+"""Added to each word in every step; it is odd, so that no two steps are equal."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One exchange that is measured.
+    """An exchange to be measured.
 
     Attributes
     ----------
     set_name
-        Set of the configuration that it belongs to.
+        The configured set that it belongs to.
     engine, writers, readers, servers
         The engine, and how many processes of each kind; 0 servers for engines that have none.
     per
         ``step`` in strong scaling, ``client`` in weak scaling.
     bytes_per_writer, bytes_per_reader
-        What each of them writes and reads in a step, bytes.
+        What each of them writes or reads in a step, bytes.
     steps
-        Time steps.
+        Number of time steps.
     flush
         Whether a write lasts until its data are on the device.
     repetition
-        Which repetition, from 1.
+        Number of the repetition, from 1.
     """
 
     set_name: str
@@ -70,7 +70,7 @@ class Point:
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that are written in all steps."""
+        """Bytes written in all steps together."""
         return self.steps * self.writers * self.bytes_per_writer
 
     @property
@@ -83,16 +83,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Exchange(Point):
-    """Writers, readers and what they hand over; only Ray has servers, ADIOS2 has none.
+    """A point with all that its processes need to know.
 
     Attributes
     ----------
     seed
         Seed of the contents.
     folder
-        Folder on the tier, for the store.
+        Folder on the tier for the store.
     scratch
-        Short path of a folder for sockets and logs of the service.
+        Folder with a short path, for sockets and logs of the service.
     """
 
     seed: int
@@ -106,11 +106,11 @@ class Exchange(Point):
 
     @property
     def pieces_per_writer(self) -> int:
-        """Pieces that each writer makes in a step."""
+        """Number of pieces that each writer makes in a step."""
         return self.bytes_per_writer // self.piece_bytes
 
     def pieces_of_reader(self, reader: int) -> list[int]:
-        """Numbers of the pieces that a reader gets, counted through all writers; after the last comes the first again.
+        """Numbers of the pieces that a reader gets, counted over all writers, with the first after the last.
 
         >>> exchange = Exchange("set", "ray", 4, 2, 1, "step", 8, 16, 1, False, 1, 1, "", "")
         >>> [exchange.pieces_of_reader(reader) for reader in range(2)]
@@ -122,7 +122,7 @@ class Exchange(Point):
 
 
 class Source:
-    """What a writer writes."""
+    """The contents that a writer writes."""
 
     def __init__(self, exchange: Exchange, writer: int) -> None:
         words = exchange.bytes_per_writer // WORD_BYTES
@@ -130,20 +130,20 @@ class Source:
         self.pieces = np.split(self.words, exchange.pieces_per_writer)
 
     def next_step(self) -> list[int]:
-        """Make the contents of the next step; returns the checksum of each piece."""
+        """Make the contents of the next step; return the checksum of each piece."""
         self.words += STRIDE
         return [checksum(piece) for piece in self.pieces]
 
 
 class Sink:
-    """What a reader has read: its own copy, as an application would have it."""
+    """A reader's own copy of what it has read, as an application would have it."""
 
     def __init__(self, exchange: Exchange, reader: int) -> None:
         self.numbers = exchange.pieces_of_reader(reader)
         self.pieces = np.zeros((len(self.numbers), exchange.piece_bytes // WORD_BYTES), dtype=np.uint64)
 
     def wrong(self, checksums: Mapping[int, int]) -> list[int]:
-        """Numbers of the pieces that differ from what their writers wrote, judging by the writers' checksums."""
+        """The numbers of the pieces that differ from what their writers wrote, by the writers' checksums."""
         pairs = zip(self.numbers, self.pieces, strict=True)
         return [number for number, piece in pairs if checksum(piece) != checksums[number]]
 

@@ -1,8 +1,8 @@
-"""The process that holds a service, its writers and its readers: ``python -m neurotier.storage.staging.program PLAN``.
+"""The process that runs a service with its writers and readers: ``python -m neurotier.storage.staging.program PLAN``.
 
-It prints a line of JSON when all are ready, one for each time step, and one at the end, or one that says what is wrong;
-:mod:`neurotier.storage.staging.supervise` reads them, and ends everything when a line does not come in time. What
-libraries print goes to the standard error, which is a log.
+It prints a line of JSON when all are ready, one for each time step, and one at the end, or one that says what went
+wrong. :mod:`neurotier.storage.staging.supervise` reads these lines, and ends everything if one does not come in time.
+What libraries print goes to standard error, which is a log file.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Service(NamedTuple):
     Attributes
     ----------
     pids, servers
-        Process numbers of everything in it, and of its servers.
+        Process numbers of all its processes, and of its servers.
     make
-        Makes all writers make the contents of a step; for each it returns the checksums of its pieces.
+        Has all writers make the contents of a step; returns the checksums of each writer's pieces.
     write
-        Makes all writers write; for each it returns begin and end first.
+        Has all writers write; what it returns for each writer begins with its begin and end, s.
     read
-        Makes all readers read, given what ``write`` returned; for each it returns begin and end.
+        Has all readers read, given what ``write`` returned; returns begin and end of each, s.
     compare
-        Makes all readers compare, given for each the checksums of its pieces by number; for each it returns the pieces
+        Has all readers compare, given each reader's checksums by number of the piece; returns each reader's pieces
         that differ from what was written.
     check
         Raises an error if something is wrong with the service after a step.
@@ -52,7 +52,7 @@ class Service(NamedTuple):
 
 
 def main() -> None:
-    """Run the exchange of a plan; who reads the lines ends this process when something is wrong."""
+    """Run the exchange of a plan; the process that reads the lines ends this one if something goes wrong."""
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
@@ -65,7 +65,7 @@ def main() -> None:
         say(ended=True)
     except NeurotierError as error:
         say(error=str(error), exit_code=error.exit_code)
-    except Exception as error:  # whatever a library raises is one line for the user, and the rest is in the log
+    except Exception as error:  # whatever a library raises becomes one line for the user; the rest is in the log
         import traceback
 
         traceback.print_exc()
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def run(exchange: Exchange, say: Callable[..., None]) -> None:
-    """Have an engine's writers and readers do all steps of an exchange."""
+    """Run all steps of an exchange with its engine."""
     if exchange.engine == "ray":
         from neurotier.storage.staging.ray import serving
     else:
@@ -88,15 +88,15 @@ def run(exchange: Exchange, say: Callable[..., None]) -> None:
 
 
 def timed_step(exchange: Exchange, service: Service) -> Record:
-    """One time step: all write, and once all have, all read. Nobody makes or compares contents meanwhile.
+    """Run and time one step: all write, and once all have written, all read. Contents are made and compared untimed.
 
     Returns
     -------
     dict
-        ``write_s``, ``read_s``: response time of all writers' and readers' requests together, s; ``write_client_s``,
-        ``read_client_s``: of one on average; ``device_read_bytes``: what processes read from devices meanwhile,
-        ``None`` if the kernel did not tell; ``wrong``: pieces that were not what had been written, as
-        ``reader/piece``.
+        ``write_s``, ``read_s``: response time of all writers' and all readers' requests together, s;
+        ``write_client_s``, ``read_client_s``: that of one client on average; ``device_read_bytes``: bytes that
+        processes read from devices during the reads, ``None`` if the kernel does not report it; ``wrong``: pieces that
+        differ from what was written, as ``reader/piece``.
     """
     checksums = [value for own in service.make() for value in own]
     written = service.write()
@@ -115,7 +115,7 @@ def timed_step(exchange: Exchange, service: Service) -> Record:
 
 
 def device_read_bytes(pids: list[int]) -> int | None:
-    """Bytes that processes have read from devices; ``None`` if the kernel does not report it, or one has ended."""
+    """Bytes that processes have read from devices; ``None`` if the kernel does not report it or a process has ended."""
     try:
         return sum(read_io(f"/proc/{pid}/io")[2] for pid in pids)
     except OSError:

@@ -1,9 +1,10 @@
 """The engine ``ray``: servers are the nodes of a Ray cluster on this machine, each with its own store in a mapped file.
 
-Ray creates that file in the folder it is given and removes its name at once, so it disappears with the server. Writers
-and readers are actors, attached to servers in turn. A writer's data go to the store of its own server; if a reader on
-another server wants them, that server gets a copy. Data are never spilled: a full store is an error. Everything listens
-on the loopback only, and answers only clients with a token, which lies in the private scratch folder.
+Ray creates this file in the folder that it is given and unlinks it at once, so that it disappears with the server.
+Writers and readers are actors, assigned to servers in turn. A writer's data go to the store of its own server; if a
+reader on another server needs them, that server gets a copy. Data are never spilled: a full store is an error.
+Everything listens on the loopback only, and answers only clients with a token, which is kept in the private scratch
+folder.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ LEAST_STORE_BYTES = 96 << 20
 """Ray refuses stores of less than 75 MiB."""
 
 STORE_FACTOR = 2.2
-"""Room in a store for data that are freed only after the next step has begun, and for gaps."""
+"""Stores are larger than their data by this factor: data are freed only after the next step has begun, and stores have
+gaps."""
 
 MS_SYNC = 4
 LIBC.msync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -50,17 +52,17 @@ ENVIRONMENT = {
 
 
 def store_bytes(point: Point) -> int:
-    """Size of each server's store, bytes: what its writers write in a step, and what its readers have sent there."""
+    """Size of each server's store, bytes: for what its writers write in a step, and copies that its readers need."""
     writers, readers = (-(-count // point.servers) for count in (point.writers, point.readers))
     step = writers * point.bytes_per_writer + readers * point.bytes_per_reader * (point.servers > 1)
     return max(LEAST_STORE_BYTES, int(STORE_FACTOR * step))
 
 
 class Client:
-    """An actor that answers once it is there."""
+    """An actor that answers once it is running."""
 
     def ready(self) -> int:
-        """Number of this process."""
+        """The number of this process."""
         return os.getpid()
 
 
@@ -71,11 +73,11 @@ class Writer(Client):
         self.exchange, self.source = exchange, Source(exchange, number)
 
     def make(self) -> list[int]:
-        """Make the contents of a step; returns the checksum of each piece."""
+        """Make the contents of a step; return the checksum of each piece."""
         return self.source.next_step()
 
     def write(self) -> tuple[float, float, list[Any]]:
-        """Write a step: begin, end (s), and references of the pieces."""
+        """Write a step; return its begin and end, s, and references to the pieces."""
         import ray
 
         begin_s = time.monotonic()
@@ -93,7 +95,7 @@ class Reader(Client):
         self.sink = Sink(exchange, number)
 
     def read(self, references: list[Any]) -> tuple[float, float]:
-        """Read a step: begin, end (s)."""
+        """Read a step; return its begin and end, s."""
         import ray
 
         begin_s = time.monotonic()
@@ -102,7 +104,7 @@ class Reader(Client):
         return begin_s, time.monotonic()
 
     def wrong(self, checksums: dict[int, int]) -> list[int]:
-        """The pieces that are not what was written."""
+        """The numbers of the pieces that differ from what was written."""
         return self.sink.wrong(checksums)
 
 
@@ -114,7 +116,7 @@ def flush(piece: np.ndarray) -> None:
 
 @contextmanager
 def serving(exchange: Exchange) -> Iterator[Service]:
-    """Servers, writers and readers of an exchange, which end after its last step."""
+    """Start the servers, writers and readers of an exchange, and end them after its last step."""
     token = Path(exchange.scratch, "token")
     token.touch(0o600)
     token.write_text(secrets.token_hex(32))
@@ -170,14 +172,14 @@ def serving(exchange: Exchange) -> Iterator[Service]:
 
 
 def server(number: int) -> str:
-    """Name of a server, as a resource that binds actors to it."""
+    """The name of a server, which is also the resource that binds actors to it."""
     return f"server-{number}"
 
 
 def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
-    """Raise :class:`TierError` if a server keeps data elsewhere, as Ray silently does if a tier has no room.
+    """Raise :class:`TierError` if a server keeps its data outside the tier, as Ray silently does if the tier is full.
 
-    Another tier would then have been measured.
+    The point would then measure another tier.
     """
     for pid in servers:
         mapped = {line.split(maxsplit=5)[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()}
@@ -189,14 +191,14 @@ def require_on_tier(exchange: Exchange, servers: Sequence[int]) -> None:
 
 
 def answers(exchange: Exchange, actors: Sequence[tuple[str, Any]], what: str, *given: Sequence[Any]) -> list[Any]:
-    """The answers of actors to what is asked of them, each given its own, in their order.
+    """Call the method ``what`` of all actors, each with its own arguments; return their answers in order.
 
     Raises
     ------
     ToolError
         As soon as one of them fails or is gone.
     TierError
-        If neither the tier nor the disk for temporary files, which Ray uses then, has room.
+        If neither the tier nor the disk of temporary files, to which Ray then turns, has room.
     """
     import ray
     from ray.exceptions import OutOfDiskError, RayActorError, RayTaskError

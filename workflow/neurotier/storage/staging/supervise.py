@@ -1,8 +1,8 @@
-"""Supervision: an exchange is run in processes of its own, and whatever happens, none of them is left behind.
+"""Supervise an exchange: run it in separate processes, and leave none of them behind, whatever happens.
 
-Ray's servers lead sessions of their own, so that no group holds them all; the mark of the call does
-(:mod:`neurotier.storage.calls`). A step that does not end in time, a server or a client that is
-gone, and a tier that fills up end the exchange with a line.
+Ray's servers lead sessions of their own, so that no process group contains them all; the mark of the call finds them
+(:mod:`neurotier.storage.calls`). The exchange ends with a one-line error if a step does not end in time, a server or
+client is gone, or the tier fills up.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from neurotier.storage.calls import enter_own_network, require_own_network, star
 from neurotier.storage.staging.exchange import Exchange
 
 ENGINES = {"ray": "ray", "adios2-sst": "adios2", "adios2-bp5": "adios2"}
-"""Engine to the Python package that it needs."""
+"""The Python package that each engine needs."""
 
 RAY_WITH_TOKEN = (2, 52)
-"""The first version of Ray that can require a token from everybody."""
+"""The first version of Ray that can require a token from every client."""
 
 OWN_NETWORK = ("adios2-sst",)
-"""Engines that listen on all addresses, and run whatever anybody who connects sends them."""
+"""Engines that listen on all addresses and run whatever anyone who connects sends them."""
 
 START_S, START_PER_PROCESS_S = 90.0, 4.0
-"""How long servers, writers and readers may take to start, s: a fixed part, and one for each of them."""
+"""How long servers, writers and readers may take to start, s: a fixed part, and a part for each process."""
 
 LAST_BYTES = 1 << 20
-"""A tier with no more than this left has filled up."""
+"""A tier with no more free bytes than this counts as full."""
 
 
 @dataclass
 class Outcome:
-    """What an exchange took.
+    """The progress of an exchange, and its times.
 
     Attributes
     ----------
@@ -68,7 +68,10 @@ class Outcome:
 
 
 def require_engine(engine: str, where: str) -> None:
-    """Raise :class:`ToolError` if an engine is not installed or cannot be protected from others; ``where`` needs it."""
+    """Raise :class:`ToolError` if an engine is not installed, or cannot be protected from others.
+
+    ``where`` says what needs the engine.
+    """
     package = ENGINES[engine]
     if find_spec(package) is None:
         fix = f"pip install 'neurotier[{package}]', or take another engine"
@@ -83,12 +86,12 @@ def require_engine(engine: str, where: str) -> None:
 def run_exchange(
     exchange: Exchange, log: Path, timeout_s: float, heard: Callable[[Outcome], None] = lambda _: None
 ) -> Outcome:
-    """Run an exchange; when this returns or raises, none of its processes is left.
+    """Run an exchange; when this function returns or raises, none of its processes is left.
 
     Parameters
     ----------
     exchange
-        What to do, in folders that exist.
+        The exchange, whose folders must exist.
     log
         File for everything that libraries print.
     timeout_s
@@ -99,7 +102,7 @@ def run_exchange(
     Raises
     ------
     ToolError
-        If a step, or the start, takes longer, or a server, writer or reader fails or is gone.
+        If a step or the start takes too long, or a server, writer or reader fails or is gone.
     TierError
         If the tier fills up.
     """
@@ -108,7 +111,7 @@ def run_exchange(
     command = [sys.executable, "-m", "neurotier.storage.staging.program", str(plan)]
     environment = {"PYTHONPATH": search_path(), "OPENBLAS_NUM_THREADS": "1"}
     before = enter_own_network if exchange.engine in OWN_NETWORK else lambda: None
-    # no buffer, so that no line that has arrived is ever waited for
+    # unbuffered, so that `select` sees every line that has arrived
     streams = {"bufsize": 0, "start_new_session": True}
     folder = Path(exchange.folder)
     try:
@@ -132,7 +135,7 @@ def listen(
     timeout_s: float,
     heard: Callable[[Outcome], None],
 ) -> None:
-    """Take in what the program reports, until it has ended."""
+    """Read what the program reports into the outcome until it has ended."""
     assert process.stdout  # noqa: S101  # for the type checker
     begun_s, clients = time.monotonic(), exchange.writers + exchange.readers + exchange.servers
     limit_s = START_S + clients * START_PER_PROCESS_S
@@ -161,7 +164,10 @@ def listen(
 
 
 def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierError:
-    """Why an exchange failed, found before its processes are ended: a full tier or a dead server explains the rest."""
+    """Why an exchange failed: a full tier or a dead server explains any other error.
+
+    This is called before the processes of the exchange are ended.
+    """
     if shutil.disk_usage(exchange.folder).free <= LAST_BYTES:
         needed = exchange.writers * exchange.bytes_per_writer
         return TierError(
@@ -178,7 +184,7 @@ def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierE
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return lives(psutil.Process(pid))
     except psutil.NoSuchProcess:
@@ -186,8 +192,10 @@ def is_there(pid: int) -> bool:
 
 
 def end_unmarked(folder: str) -> None:
-    """End processes that have lost their mark, recognised by their working folder: Ray's agents overwrite their
-    environment with their title."""
+    """Kill processes that have lost their mark, which are recognised by their working folder.
+
+    Ray's agents overwrite their environment with their process title.
+    """
     unmarked = [one for one in psutil.process_iter() if one.pid != os.getpid() and works_in(one.pid, folder)]
     for one in unmarked:
         with suppress(psutil.Error):
@@ -196,7 +204,7 @@ def end_unmarked(folder: str) -> None:
 
 
 def works_in(pid: int, folder: str) -> bool:
-    """Whether this is a process's working folder, and not one with the same path in another mount namespace."""
+    """Whether a process works in this very folder, not in one with the same path in another mount namespace."""
     with suppress(OSError):
         return os.path.samefile(f"/proc/{pid}/cwd", folder)
     return False

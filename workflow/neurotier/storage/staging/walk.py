@@ -1,4 +1,4 @@
-"""Staging as a workload: every exchange of the grid with its engine, and its store on the tier."""
+"""Staging as a workload: run every exchange of the grid with its engine, and with its store on the tier."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from neurotier.storage.workload import Workload
 from neurotier.storage.workspace import Workspace
 
 MOST_PATH = 44
-"""Longest path of the scratch folder: Ray makes sockets below it, whose paths may have 107 characters."""
+"""Longest path of the scratch folder: Ray makes sockets in it, whose paths may have 107 characters."""
 
 TIMES = ("write_s", "write_client_s", "read_s", "read_client_s")
 METADATA_SHARE = 1.05
-"""Files of ADIOS2 are a little larger than their data."""
+"""ADIOS2's files are larger than their data by this factor."""
 
 
 class Staging(Workload[Point]):
-    """Exchanges of a grid, each with a store of its own."""
+    """Staging: exchanges of a grid, each with a store of its own."""
 
     target = "staging"
     doing = "Staging"
@@ -41,7 +41,7 @@ class Staging(Workload[Point]):
 
     @staticmethod
     def points(section: StagingSettings, tier: str) -> Iterator[Point]:
-        """Every set in the order of its grid; engines that keep nothing on a tier are measured on the first alone."""
+        """Every set in the order of its grid; engines that keep nothing on a tier are measured on the first only."""
         for name, given in section.sets.items():
             where = f"config key staging.sets.{name}.bytes"
             whole = parse_size(given.bytes, where)
@@ -62,12 +62,12 @@ class Staging(Workload[Point]):
                 yield Point(name, *processes, given.per, own, other, section.steps, section.flush, repetition)
 
     def require(self) -> None:
-        """Require the packages of all engines."""
+        """Raise :class:`ToolError` if an engine's package is missing, or an engine cannot be protected from others."""
         for engine in self.settings.staging.engines:
             require_engine(engine, "target staging")
 
     def room(self, points: list[Point]) -> tuple[int, str]:
-        """The largest store of the set, and whose it is."""
+        """The largest store of the set, and the point that needs it."""
         most = max(points, key=room_of)
         of_each = f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step"
         return room_of(most), f"{of_each}, {most.engine}"
@@ -89,7 +89,7 @@ class Staging(Workload[Point]):
 
 
 def room_of(point: Point) -> int:
-    """Bytes that a point takes of the tier."""
+    """Bytes that a point occupies on the tier."""
     if point.engine in SERVED:
         return point.servers * store_bytes(point)
     return 0 if point.engine in IN_MEMORY else int(METADATA_SHARE * point.written_bytes)
@@ -97,16 +97,16 @@ def room_of(point: Point) -> int:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A private folder with a short path, removed afterwards; leftovers of killed processes are removed first.
+    """A private folder with a short path, removed on exit; leftovers of killed processes are removed first.
 
     Raises
     ------
     ToolError
-        If the machine's folder for temporary files has a path that is too long.
+        If the path of the machine's folder for temporary files is too long.
     """
     parent = private_folder(Path(tempfile.gettempdir())) / "s"
     remove_abandoned(parent)
-    folder = parent / secrets.token_hex(3)  # process numbers can be equal in containers that share it
+    folder = parent / secrets.token_hex(3)  # containers that share the parent may have equal process numbers
     if len(str(folder)) > MOST_PATH:
         raise ToolError("its path is too long for sockets", folder, "set TMPDIR=/tmp")
     try:
@@ -117,12 +117,12 @@ def scratch() -> Iterator[Path]:
 
 
 def cells(exchange: Exchange, outcome: Outcome) -> Row:
-    """What an exchange took, as cells of the table: means over its steps, as in the published experiment.
+    """The times of an exchange as cells of the table: means over its steps, as in the published experiment.
 
     Raises
     ------
     ToolError
-        If a reader got other bytes than those written.
+        If a reader got bytes that differ from those written.
     """
     for number, step in enumerate(outcome.steps, start=1):
         if step["wrong"]:

@@ -1,4 +1,4 @@
-"""Medians over repetitions, and a sweep's sizes, rates and patterns in words."""
+"""Medians of a sweep over its repetitions, and its sizes, rates and patterns in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READING, WRITING = ("read", "randread"), ("write", "randwrite")
 
 
 class Spot(NamedTuple):
-    """A point of one set on one tier without its repetitions: one number of processes with one block size."""
+    """A point of a sweep, in one set and on one tier, regardless of the repetition."""
 
     queue_depth: int
     pattern: str
@@ -29,14 +29,14 @@ class Spot(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was measured at a spot: bytes/s and requests/s over the repetitions."""
+    """The bytes/s and requests/s measured at a spot over the repetitions."""
 
     bandwidth: Spread
     requests: Spread
 
 
 def medians(rows: Rows) -> dict[Spot, Measured]:
-    """The measurements of one set on one tier at every spot that has a measured point."""
+    """The measurements of one set on one tier, by spot; spots without a measured point are left out."""
     groups = gathered((Spot(*(row[name] for name in Spot._fields)), row) for row in measured_rows(rows))
     return {
         spot: Measured(Spread.of(members, "bandwidth_bytes_per_s"), Spread.of(members, "requests_per_s"))
@@ -45,7 +45,7 @@ def medians(rows: Rows) -> dict[Spot, Measured]:
 
 
 def best(spots: dict[Spot, Measured], patterns: Sequence[str]) -> Spot | None:
-    """The spot of some patterns whose median bandwidth is highest; ``None`` if there is none."""
+    """The spot with the highest median bandwidth among these patterns; ``None`` if there is none."""
     candidates = [spot for spot in spots if spot.pattern in patterns]
     return max(candidates, key=lambda spot: spots[spot].bandwidth.median, default=None)
 
@@ -57,7 +57,7 @@ def setting_text(spot: Spot) -> str:
 
 
 def block_text(block_bytes: int) -> str:
-    """Size of a block.
+    """A block size in words.
 
     >>> block_text(256), block_text(65536)
     ('256 B', '64 KiB')
@@ -66,7 +66,7 @@ def block_text(block_bytes: int) -> str:
 
 
 def requests_text(per_s: float) -> str:
-    """Requests in a second.
+    """A rate of requests in words.
 
     >>> requests_text(213456.0), requests_text(87.25)
     ('213,000 requests/s', '87.2 requests/s')

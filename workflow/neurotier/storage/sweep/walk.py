@@ -1,8 +1,7 @@
-"""The sweep as a workload: files laid out for a set, and every point of its grid measured on them with fio.
+"""The sweep as a workload: lay out files for a set, and measure every point of its grid on them with fio.
 
-A tier that is memory has no queue and no page cache to bypass: requests there are copies that the process makes
-itself, one after the other. A point that could only be measured as something else than it says is left out, and the
-table says why.
+A tier in memory has no queue and no page cache to bypass: requests there are copies that the process itself makes, one
+after the other. A point that cannot be measured exactly as configured is left out, and the table says why.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from neurotier.storage.workload import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
 BUFFER_SHARE = 0.5
-"""Largest share of the free memory that fio's buffers may take: each process has one for each request under way."""
+"""Largest share of the free memory that fio's buffers may take: each process has one per request in flight."""
 
 
 @dataclass(frozen=True)
@@ -36,25 +35,25 @@ class Point:
     Attributes
     ----------
     set_name
-        Set of the configuration that it belongs to.
+        The configured set that it belongs to.
     pattern
         ``read``, ``write``, ``randread``, ``randwrite`` or ``mixed``.
     block_bytes
         Size of a request, bytes.
     processes
-        Processes at once, each on a file of its own.
+        Processes at once, each with a file of its own.
     queue_depth
-        Requests that each process has under way.
+        Requests that each process has in flight.
     repetition
-        Which repetition, from 1.
+        Number of the repetition, from 1.
     file_bytes
         Size of each process's file, bytes.
     seconds
-        Time that it is measured for, s.
+        Duration of the measurement, s.
     wants_direct
-        Whether the page cache is to be bypassed where that can be.
+        Whether to bypass the page cache where possible.
     wants_engine
-        I/O engine of fio that is asked for, or ``auto``.
+        The requested I/O engine of fio, or ``auto``.
     """
 
     set_name: str
@@ -71,14 +70,14 @@ class Point:
 
 
 def way_of(point: Point, best: Access) -> Access:
-    """The access to a tier's files for a point, given the best one there.
+    """How a point accesses its tier's files, given the best way there.
 
     Parameters
     ----------
     point
-        What is to be measured.
+        The point to be measured.
     best
-        The best access to files of its tier (:func:`neurotier.storage.fio.find_access`).
+        The best way to access files of its tier (:func:`neurotier.storage.fio.find_access`).
     """
     if point.wants_engine == "auto":
         return best if point.wants_direct else BUFFERED
@@ -86,16 +85,16 @@ def way_of(point: Point, best: Access) -> Access:
 
 
 def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: int) -> str:
-    """Why a point is not measured; empty if it is.
+    """Why a point is left out; empty if it is not.
 
     Parameters
     ----------
     point, way
-        The point, and the access for it.
+        The point, and how it accesses its files.
     direct_blocks
-        Block sizes at which the page cache can be bypassed.
+        Block sizes with which the page cache can be bypassed.
     memory_bytes
-        Free memory, not counting what the files will take of it.
+        Free memory, less what the files will take of it.
     """
     if way.direct and way.engine != "libpmem" and point.block_bytes not in direct_blocks:
         return f"blocks of {size(point.block_bytes)} cannot bypass the page cache here"
@@ -108,12 +107,13 @@ def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: i
 
 
 def job_of(point: Point, way: Access, in_memory: bool) -> FioJob:
-    """fio's job for a point.
+    """The fio job for a point.
 
-    As in the published script, buffers are refilled for every write and random requests may hit a block twice. But
-    through the page cache each block is moved once, as what was there already would count each time: a file that is
-    read is evicted before fio begins it again, but for mapped ones, and a write is measured until it is on the device.
-    These end with their file. In memory, nothing is behind the page cache.
+    As in the published script, buffers are refilled for every write, and random requests may hit a block twice. Through
+    the page cache, however, each block is moved only once, since further accesses would be served from memory: a file
+    is evicted before fio reads it again, and a write is measured until it is on the device. Writes, and reads of mapped
+    files, which are not evicted, stop at the end of their file. None of this applies to a tier in memory, which has
+    nothing behind the page cache.
     """
     flushed = not way.direct and point.pattern not in ("read", "randread")
     again = in_memory or way.direct
@@ -134,7 +134,7 @@ def job_of(point: Point, way: Access, in_memory: bool) -> FioJob:
 
 
 def layout_job(points: list[Point]) -> FioJob:
-    """fio's job that writes the files of a set, so that no point waits for files or reads unwritten ones."""
+    """The fio job that writes the files of a set first, so that no point waits for files or reads unwritten ones."""
     file_bytes = points[0].file_bytes
     return FioJob(
         name=f"{points[0].set_name}-layout",
@@ -148,7 +148,7 @@ def layout_job(points: list[Point]) -> FioJob:
 
 
 class Sweep(Workload[Point]):
-    """Points of a grid, measured on files that the set shares."""
+    """The sweep: points of a grid, measured on files that the points of a set share."""
 
     target = "sweep"
     doing = "Sweeping"
@@ -175,7 +175,7 @@ class Sweep(Workload[Point]):
                 yield Point(name, pattern, block_bytes, processes, queue_depth, repetition, *fixed)
 
     def prepare(self, workspace: Workspace, points: list[Point], say: Say) -> dict[Point, str]:
-        """Find the access for each point, and lay out the files."""
+        """Decide how each point accesses its files, and lay out the files."""
         tier, folder = workspace.tier, workspace.folder
         access = find_access(folder, tier.kind)
         blocks = {point.block_bytes for point in points} if access.direct else set()
