@@ -1,4 +1,4 @@
-"""The BigBrain incrementation: read every block of a huge image, add one to each voxel, write it; n times.
+"""The BigBrain incrementation: read every block of a huge image, add one to each voxel, and write it, n times.
 
-The paper's second application (its Algorithm 1), on one's own machine: any tier, several engines, one table.
+This is the paper's second application (its Algorithm 1) on the user's own machine, with any tier and several engines.
 """

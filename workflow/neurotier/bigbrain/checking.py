@@ -1,4 +1,4 @@
-"""Whether what was written is what was read plus the number of iterations, modulo the range of a voxel."""
+"""Check that each voxel written is the voxel read plus the number of iterations, modulo the range of its type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PIECE_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Checked:
-    """A block after its last iteration: whether it is right, its checksum, and why there is none."""
+    """A block after its last iteration: whether it is right, and its checksum or the reason why it has none."""
 
     block: str
     equal: bool
@@ -27,12 +27,12 @@ class Checked:
 
 
 def check_block(task: Task, block: Block) -> Checked:
-    """Compare a block with what it was made from, byte for byte.
+    """Compare a block after its last iteration with the original block, byte for byte.
 
     Raises
     ------
     InputError
-        If either is missing or incomplete.
+        If either of them is missing or incomplete.
     """
     before, after = task.file(block, 0), task.file(block, task.iterations)
     read, header, layout = open_block(block, before)
@@ -47,14 +47,14 @@ def check_block(task: Task, block: Block) -> Checked:
                 first, last = expected[: count - begin], actual[: count - begin]
                 read_into(first, read, block, before)
                 read_into(last, written, block, after)
-                first += np.uint64(task.iterations).astype(layout.dtype)  # modulo what a voxel holds
+                first += np.uint64(task.iterations).astype(layout.dtype)  # modulo the range of a voxel
                 equal = equal and np.array_equal(first, last)
                 checksum.update(bytes_of(last))
     return Checked(block.block, equal, checksum.hexdigest())
 
 
 def check_task(task: Task) -> list[Checked]:
-    """Check all blocks of a run; a missing or incomplete block is as wrong as one with wrong voxels."""
+    """Check all blocks of a run; a missing or incomplete block counts as wrong, like one with wrong voxels."""
     checked = []
     for block in task.blocks:
         try:
@@ -67,7 +67,7 @@ def check_task(task: Task) -> list[Checked]:
 
 
 def checksum_of(checked: list[Checked]) -> str:
-    """One checksum for the whole output: equal for equal blocks of equal names.
+    """One checksum for the whole output; it is equal for outputs with equal blocks and equal names.
 
     >>> checksum_of([Checked("a", True, "0" * 64)])[:8]
     '53d743f3'

@@ -1,4 +1,4 @@
-"""Conditions of the incrementation: what repetitions have in common, for one's own runs and published ones alike."""
+"""Conditions of the incrementation, for the user's own runs and for published ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from neurotier.core.tables import Row
 
 GRIDS = {40: (769, 603, 694), 20: (770, 604, 695)}
-"""Voxels of a block by resolution (um); blocks are named by the multiples of them where they begin."""
+"""Voxels of a block along each axis, by resolution (um); a block is named for the voxel where it begins."""
 
 BLOCKS = {40: 125, 20: 1000}
 """Blocks of the whole image by resolution (um)."""
@@ -17,21 +17,21 @@ BLOCK_BYTES = {40: 643_625_668, 20: 646_461_552}
 
 
 ORIGIN = "published"
-"""Origin of the paper's measurements; that of one's own runs is the host's name."""
+"""Origin of the paper's measurements; the origin of the user's own runs is the name of the host."""
 
 
 @dataclass(frozen=True)
 class IncrementCondition:
-    """What repetitions have in common.
+    """The properties that repetitions have in common.
 
     Attributes
     ----------
     tier
-        For a published condition, the device and the mode of Optane.
+        For a published condition, the device, and the mode of Optane.
     block_bytes
         Size of all blocks together.
     variant
-        What sets a published condition apart from those in the paper's figures; otherwise empty.
+        How a published condition differs from those in the paper's figures; otherwise empty.
     """
 
     origin: str
@@ -56,15 +56,15 @@ class IncrementCondition:
 
     @property
     def resolution_um(self) -> int | None:
-        """Resolution of the published image, um; ``None`` of a condition of one's own."""
+        """Resolution of the published image, um; ``None`` for one of the user's own conditions."""
         known = (size for size, count in BLOCKS.items() if count == self.blocks)
         return next(known, None) if self.is_published else None
 
     @property
     def panel(self) -> tuple[int, str, int] | None:
-        """What published conditions share that stand in one figure of the paper: resolution (um), engine, processes.
+        """The panel of the paper's figures that a condition is in: resolution (um), engine and number of processes.
 
-        ``None`` of variants, which are in no figure, and of one's own.
+        ``None`` for variants, which are in no figure, and for the user's own conditions.
         """
         size = self.resolution_um
         return None if size is None or self.variant else (size, self.engine, self.parallelism)

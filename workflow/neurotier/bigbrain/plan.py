@@ -1,4 +1,4 @@
-"""Answers for the rules of the incrementation while Snakemake builds its graph of jobs."""
+"""Tell the rules of the incrementation what they need to know while Snakemake builds its graph of jobs."""
 
 from __future__ import annotations
 
@@ -31,40 +31,42 @@ CALIBRATION_KEYS = ("pairing", "fsync", "numa")
 SPARK_KEYS = ("spark_master", "spark_options")
 
 load_task = once_per_version(Task.load)
-"""Read a plan as it is now: thousands of jobs ask for the same one, and it may be rewritten in between."""
+"""Read each version of a plan once: thousands of jobs ask for the same plan, which may be rewritten meanwhile."""
 
 FINISHED, CHECKED = "finished.json", "checked.json"
-"""What a run's engine, and the check of its output, leave next to its plan."""
+"""Files that a run's engine, and the check of its output, write next to its plan."""
 
 CALIBRATION = 0
-"""Repetition of a short run on small blocks that shows what an engine costs; it is in no table of runs."""
+"""Repetition number of a calibration: a short run on small blocks that shows what an engine costs. No table of runs
+has it."""
 
 CALIBRATIONS = "calibration"
-"""Folder of the blocks of all calibrations, below that of the blocks of these results."""
+"""Folder of the blocks of all calibrations, in the folder of these results on a tier."""
 
 CALIBRATION_SCALE = 0.2
-"""Of the published shape: 5 MB a block, so that starts are much of the time, and incrementing is there to be timed."""
+"""Scale of the published shape, which makes 5 MB per block: starts take much of the time, and incrementing takes enough
+to be timed."""
 
 CALIBRATION_BLOCKS = 6
-"""At least; and two for each that run at once, so that the gap between two is seen."""
+"""Least number of blocks of a calibration; with a high parallelism, it has two per worker, so that gaps are seen."""
 
 
 class BigBrainPlan:
-    """Answers for the rules' input functions, resources and parameters."""
+    """Input files, resources and parameters for the rules of the incrementation."""
 
     def __init__(self, settings: Settings, places: Places, node_class: str = "") -> None:
         self.settings, self.places, self.node_class, self.asked = settings, places, node_class, settings.bigbrain
 
     @property
     def tiers(self) -> list[str]:
-        """Names of the tiers that are read and written."""
+        """Names of the tiers on which blocks are read and written."""
         return self.asked.tiers or [self.settings.placement["work"]]
 
     @cached_property
     def runs(self) -> list[str]:
-        """All runs in their order, ``ENGINE/TIER/PARALLELISM/REPETITION``.
+        """All runs in order, each as ``ENGINE/TIER/PARALLELISM/REPETITION``.
 
-        Repetitions are the outermost, so that what drifts with time on the machine does so for all conditions.
+        Repetitions are the outermost loop, so that a slow drift of the machine affects all conditions alike.
         """
         repetitions = range(1, self.asked.repetitions + 1)
         every = itertools.product(repetitions, self.tiers, self.asked.parallelism, self.asked.engines)
@@ -72,28 +74,29 @@ class BigBrainPlan:
 
     @cached_property
     def calibrations(self) -> list[str]:
-        """Short runs on small blocks, on the first tier, for each engine and parallelism; none without predictions."""
+        """The calibrations, on the first tier, for each engine and parallelism; none if nothing is predicted."""
         every = itertools.product(self.asked.parallelism, self.asked.engines) if self.asked.predict else ()
         return [f"{engine}/{self.tiers[0]}/{parallelism}/{CALIBRATION}" for parallelism, engine in every]
 
     @property
     def order(self) -> list[str]:
-        """Everything that is run, one after the other."""
-        return [*self.runs, *self.calibrations]  # those last: they have no effect on the runs
+        """All runs and calibrations in the order in which they are done, one after the other."""
+        return [*self.runs, *self.calibrations]  # calibrations are last, so that they cannot affect the runs
 
     @property
     def shares(self) -> int:
-        """How much there is of the resource that jobs of the engine ``snakemake`` share."""
+        """Total amount of the resource that jobs of the engine ``snakemake`` share."""
         return math.lcm(*self.asked.parallelism)
 
     def share(self, run: str) -> int:
-        """How much of it a job takes."""
+        """Amount of this resource that a job of a run takes."""
         return self.shares // parallelism_of(run)
 
     def asked_for(self, run: str) -> BigBrainSettings:
-        """What a run does: what the configuration asks for, or, as a calibration, small blocks once and nothing else.
+        """The settings of a run: those of the configuration, or, for a calibration, one iteration on small blocks.
 
-        A calibration tells what is spent besides reading: where that is within incrementing, it must cost little.
+        A calibration measures the costs other than reading. With a pairing that makes reading part of incrementing,
+        reading must therefore cost little, so the cache is warm.
         """
         if not is_calibration(run):
             return self.asked
@@ -109,18 +112,18 @@ class BigBrainPlan:
         )
 
     def source(self, run: str) -> Source:
-        """What the blocks of a run are made from."""
-        from neurotier.bigbrain.blocks.sources import source_of  # no other target needs what it loads
+        """The source of a run's blocks."""
+        from neurotier.bigbrain.blocks.sources import source_of  # imported here, since other targets do not need it
 
         return source_of(self.asked_for(run))
 
     @cached_property
     def names(self) -> Callable[[str], list[str]]:
-        """Names of the blocks of a run, looked up once for each: Snakemake asks for every job."""
+        """A function that looks up the names of a run's blocks only once, since Snakemake asks for every job."""
         return cache(lambda run: self.source(run).names())
 
     def asked_blocks(self, wildcards: Any) -> Record:
-        """What determines the blocks on a tier: if it changes, they are made again."""
+        """What determines the blocks on a tier; if it changes, they are made again."""
         from neurotier.bigbrain.blocks.sources import versions_of  # as above
 
         tier = tier_named(self.settings, wildcards.tier)
@@ -128,13 +131,13 @@ class BigBrainPlan:
         return {key: getattr(self.asked, key) for key in BLOCK_KEYS} | about
 
     def asked_increment(self, wildcards: Any) -> Record:
-        """What is done with them: if it changes, it is done again."""
+        """What determines the work on the blocks; if it changes, the work is done again."""
         keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
         more = SPARK_KEYS if wildcards.run.startswith(f"{SPARK}/") else ()
         return {key: getattr(self.asked, key) for key in (*keys, *more)}
 
     def asked_of_node(self, configuration: Record) -> Record:
-        """The part of the given configuration that says what a node of a cluster is to do."""
+        """The part of the given configuration that tells a node of a cluster what to do."""
         results_tier = self.settings.placement["results"]
         return {
             "probe": without(configuration.get("probe") or {}, "tiers"),
@@ -144,65 +147,67 @@ class BigBrainPlan:
         }
 
     def manifests(self) -> list[Path]:
-        """Manifests of the blocks on all tiers."""
+        """The manifest of the blocks on each tier."""
         return [self.places.bigbrain_blocks(tier) for tier in self.tiers]
 
     @property
     def published(self) -> dict[str, Path]:
-        """Tables of the published experiment for the report; none unless the configuration includes it."""
+        """The tables of the published experiment for the report; none unless the configuration includes it."""
         names = ("published_runs", "published_phases", "published_predictions") if self.settings.published else ()
         return {name: self.places.published / f"{name}.tsv" for name in names}
 
     def before(self, run: str) -> list[Path]:
-        """What a run waits for: the end of the run before it."""
+        """The file that a run waits for: the check of the run before it."""
         before = dict(zip(self.order[1:], self.order, strict=False)).get(run)
         return [self.checked(before)] if before else []
 
     def checked(self, run: str) -> Path:
-        """What the check of a run leaves."""
+        """The file that the check of a run writes."""
         return self.places.bigbrain_run(run) / CHECKED
 
     def needed_bytes(self, source: Source) -> int:
-        """Room on a tier for blocks as large as the first one, and for what one run makes of them: the input of an
-        iteration stays until the next one is complete."""
+        """Bytes on a tier for blocks as large as the first one, and for those that one run writes.
+
+        The input of an iteration stays until the next iteration is complete.
+        """
         names, iterations = source.names(), self.asked.iterations
         kept = iterations if self.asked.keep == ALL else min(iterations, 2)
         return len(names) * source.block(names[0])[0].file_bytes * (1 + kept)
 
     def record(self, run: str, block: str, iteration: int) -> Path:
-        """What a job of the engine ``snakemake`` leaves."""
+        """The record that a job of the engine ``snakemake`` writes."""
         return self.places.bigbrain_run(run) / "records" / f"{block}_{iteration}.json"
 
     def iteration_before(self, run: str, block: str, iteration: str) -> list[Path]:
-        """What such a job waits for: the record of the iteration whose block it reads."""
+        """The record that such a job waits for: that of the iteration whose block it reads."""
         return [self.record(run, block, int(iteration) - 1)] if int(iteration) > 1 else []
 
     def prefix(self, plan: Path | str, block: str) -> str:
-        """What stands before the command of such a job; its run's plan has decided it."""
+        """The words before the command of such a job, which pin it as its run's plan says."""
         if self.asked.numa == NONE:
             return ""
         task = load_task(Path(plan))
         return "".join(f"{word} " for word in prefix(node_of(task, block)))
 
     def done(self, run: str) -> list[Path]:
-        """What the check of a run waits for."""
+        """The files that the check of a run waits for."""
         if not run.startswith(f"{SNAKEMAKE}/"):
             return [self.places.bigbrain_run(run) / FINISHED]
         return [self.record(run, name, self.asked_for(run).iterations) for name in self.names(run)]
 
     def probes(self) -> list[Path]:
-        """Probes of the tiers, on which predictions rest; none if nothing is predicted."""
+        """The probes of the tiers, on which predictions are based; none if nothing is predicted."""
         return [self.places.probed(tier, self.node_class) for tier in self.tiers] if self.asked.predict else []
 
     def tier(self, name: str) -> Tier:
-        """A tier that is read and written.
+        """A tier on which blocks are read and written.
 
         Raises
         ------
         SettingsError
-            If each node has its own: a block is not read on the node that wrote it.
+            If each node has its own: a block may be read on another node than the one that wrote it.
         TierError
-            If it is not there, not writable, or not what it was declared to be.
+            If it is missing, not writable, or not as declared.
         """
         tier = tier_named(self.settings, name)
         if tier.node:
@@ -212,16 +217,16 @@ class BigBrainPlan:
         return tier
 
     def folder(self, tier: str) -> Path:
-        """Where the blocks of these results are on a tier."""
+        """The folder of these results on a tier."""
         return self.tier(tier).folder("bigbrain") / short_hash(str(self.places.results))
 
     def blocks_folder(self, run: str) -> Path:
-        """Where the blocks are that a run reads."""
+        """The folder of the blocks that a run reads."""
         folder = self.folder(tier_of(run))
         return folder / CALIBRATIONS / run.replace("/", "_") if is_calibration(run) else folder / "blocks"
 
     def task(self, run: str) -> Task:
-        """A run that begins, with all that its workers must know; the blocks of a calibration are made then."""
+        """A run with all that its workers need to know; the blocks of a calibration are made only when it begins."""
         asked, (pinned, nodes) = self.asked_for(run), pinning(self.asked.numa)
         made = () if is_calibration(run) else read_manifest(self.places.bigbrain_blocks(tier_of(run)))
         return Task(
@@ -243,12 +248,12 @@ class BigBrainPlan:
 
 
 def read_manifest(file: Path) -> tuple[Block, ...]:
-    """The blocks on a tier."""
+    """Read the blocks on a tier from their manifest."""
     return tuple(Block(**row) for row in read_table(file, "bigbrain_blocks"))
 
 
 def is_calibration(run: str) -> bool:
-    """Whether a run only serves to learn costs, and is not shown.
+    """Whether a run only serves to learn costs and is not shown.
 
     >>> is_calibration("spark/tmpfs/2/0"), is_calibration("spark/tmpfs/2/10")
     (True, False)
@@ -262,5 +267,5 @@ def tier_of(run: str) -> str:
 
 
 def parallelism_of(run: str) -> int:
-    """How many blocks at once a run asks for."""
+    """How many blocks a run does at once."""
     return int(run.split("/")[2])

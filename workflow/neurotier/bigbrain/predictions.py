@@ -1,15 +1,15 @@
-"""What the model predicts for each condition of the incrementation, without having seen any run of it.
+"""Predict each condition of the incrementation, without knowing any run of it.
 
 ``paper``
     Eq. (1), M >= D / R + D / W, with one stream of the tier's probe from and to the device.
 ``fluid``
-    The fluid model: the probe's speeds at that parallelism, the kernel's write-back settings, and what a short run of
-    the engine on small blocks has cost (:func:`learn`). Its interval is from the 5th to the
-    95th percentile of draws, each tier between the least and the most that its probe measured, and around each of them
-    by how much the model is off where it knows all that it asks for, ``MODEL_ERROR``.
+    The fluid model, with the probe's speeds at that parallelism, the kernel's write-back settings, and the costs of a
+    short run of the engine on small blocks (:func:`learn`). Its interval reaches from the 5th to the 95th percentile of
+    draws. Each draw takes each tier between the least and the most that its probe measured, and adds the error that the
+    model has even when it knows everything it asks for, ``MODEL_ERROR``.
 
-Not known to it: what the JVM costs when Spark reads whole files (pairing ``published``) beyond what small blocks cost,
-and other users of the machine.
+The model does not know other users of the machine, nor what the JVM costs beyond small blocks when Spark reads whole
+files (pairing ``published``).
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from neurotier.model.this_machine import Probed, machines_of, page_cache_here, p
 
 
 class Calibration(NamedTuple):
-    """What was learned about an engine at a parallelism; medians of what was seen several times.
+    """The costs of an engine at a parallelism; medians where there are several measurements.
 
     Attributes
     ----------
     start_cpu_s
-        CPU time of the start of a process, s; 0 of an engine whose processes outlive a block.
+        CPU time of the start of a process, s; 0 for an engine whose processes outlive a block.
     gap_s
-        What passed between the end of a block and the start of the one that took its place, s.
+        Time between the end of a block and the start of the block that takes its place, s.
     increment_cpu_s_per_byte
-        CPU time of adding one, s/byte; with the pairing ``published`` reading from memory is within it.
+        CPU time of adding one, s/byte; with the pairing ``published`` it includes reading from memory.
     around_s
-        What passed before the first block and after the last one, s: the start and the end of Spark's session.
+        Time before the first block and after the last one, s: the start and the end of Spark's session.
     """
 
     start_cpu_s: float
@@ -68,22 +68,22 @@ class Calibration(NamedTuple):
 
 
 def learn(task: Task, records: Rows, drivers: Sequence[Driver], processors: Processors) -> Calibration:
-    """Learn from a calibration.
+    """Learn an engine's costs from a calibration.
 
     Parameters
     ----------
     task, records, drivers
-        The run, what its blocks left, and what each start of Spark did.
+        The run, the records of its blocks, and what each start of Spark did.
     processors
-        On which it ran: with more processes than these, times were longer than CPU times.
+        The processors on which it ran: with more processes than processors, times exceed CPU times.
 
     Raises
     ------
     InputError
-        If it left nothing.
+        If there is no record.
     """
     last = max(records, key=lambda record: span(record)[1], default={}).get("attempt")
-    records = [record for record in records if record.get("attempt") == last]  # time between two attempts is not a gap
+    records = [record for record in records if record.get("attempt") == last]  # time between attempts is not a gap
     phases = [phase for record in records for phase in record["phases"]]
     incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
     if not incremented:
@@ -107,17 +107,17 @@ class Prospect(NamedTuple):
     Attributes
     ----------
     asked
-        What is to be done.
+        The settings of its runs.
     blocks
-        What is incremented.
+        The blocks to increment.
     probes
-        Tier to what was measured of it.
+        The probe of each tier.
     processors, page_cache
-        Of this machine.
+        Those of this machine.
     engine, tier, parallelism
         The condition.
     calibration
-        What the engine costs besides the blocks' bytes.
+        The engine's costs other than moving the blocks' bytes.
     """
 
     asked: BigBrainSettings
@@ -137,15 +137,15 @@ class Prospect(NamedTuple):
 
     @property
     def is_apart(self) -> bool:
-        """Whether the engine has one job per block and iteration, not per block."""
+        """Whether the engine has one job per block and iteration instead of one per block."""
         return self.engine == SNAKEMAKE or (self.engine == SPARK and self.asked.pairing == PUBLISHED)
 
     def rows(self) -> Rows:
-        """Rows of ``bigbrain_predictions.tsv``: what each member predicts."""
+        """The rows of ``bigbrain_predictions.tsv``, one for each member of the model."""
         simulated, around_s = self.fluid(), self.calibration.around_s
         about = {"engine": self.engine, "tier": self.tier, "parallelism": self.parallelism}
         none = dict.fromkeys(("low_s", "high_s", "limit"))
-        whole = 1 + around_s / simulated.makespan_s  # the session is known as well as what is within it
+        whole = 1 + around_s / simulated.makespan_s  # the session's time is as uncertain as the work within it
         times = {"predicted_s": simulated.makespan_s, "low_s": simulated.low_s, "high_s": simulated.high_s}
         limit = "Spark's session" if around_s > simulated.makespan_s else simulated.usual.limit
         return [
@@ -154,12 +154,12 @@ class Prospect(NamedTuple):
         ]
 
     def equation_one_s(self) -> float:
-        """Eq. (1), s: every iteration reads and writes the image once, by one stream, from and to the device."""
+        """Eq. (1), s: every iteration reads and writes the image once, with one stream, from and to the device."""
         moved, figures = self.data_bytes * self.asked.iterations, self.probes[self.tier].usual
         return least_makespan_s(moved, moved, figures.single_read_bytes_per_s, figures.single_write_bytes_per_s)
 
     def fluid(self) -> Prediction:
-        """What the fluid model predicts for the blocks, from the start of the first to the end of the last."""
+        """The fluid model's prediction from the start of the first block to the end of the last one."""
         usual, drawn = machines_of(self.probes, self.parallelism, self.processors, self.page_cache)
         workload = self.workload()
         if self.asked.fsync:  # nothing remains to be written back
@@ -169,8 +169,8 @@ class Prospect(NamedTuple):
     def workload(self) -> Workload:
         """The work to do, in the order in which the engine starts it.
 
-        The engine's gap comes before every job that takes the place of another. Copying is within the tier's streams;
-        phases that alternate add up as well in turn.
+        The engine's gap precedes every job that takes the place of another. The CPU time of copying is included in the
+        tier's streams. Phases that alternate in reality follow one another here, which takes as long.
         """
         known, tier, every = self.calibration, self.tier, list(range(1, self.asked.iterations + 1))
         jobs = [(block, every) for block in self.blocks]
@@ -191,9 +191,9 @@ class Prospect(NamedTuple):
         return Workload(tasks)
 
     def is_cached(self, iteration: int) -> bool:
-        """Whether an iteration finds its blocks in the page cache: what was read, or written just before, and fits.
+        """Whether an iteration finds its blocks in the page cache: they were read or written just before, and fit.
 
-        Files in memory by nature are read at their tier's own speed.
+        This is false for a tier in memory, where files are read at the tier's own speed.
         """
         if is_in_memory(self.probes[self.tier].usual.kind) or (iteration == 1 and self.asked.cache == "cold"):
             return False
@@ -209,16 +209,16 @@ def predict(
     probes: Mapping[str, Path],
     calibrations: Iterable[Path],
 ) -> Rows:
-    """Rows of ``bigbrain_predictions.tsv`` for every engine and parallelism on every tier that was probed.
+    """The rows of ``bigbrain_predictions.tsv`` for every engine and parallelism on every tier that was probed.
 
     Parameters
     ----------
     asked
-        What is to be done.
+        The settings of the runs.
     blocks
-        Tier to its blocks.
+        The blocks on each tier.
     probes
-        Tier to the file of its probe; none if nothing is to be predicted.
+        The file of each tier's probe; none if nothing is to be predicted.
     calibrations
         Folders of the calibrations in the results, one for each engine and parallelism.
     """

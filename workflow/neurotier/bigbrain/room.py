@@ -1,4 +1,4 @@
-"""The blocks of the incrementation on its tiers: how they are made, what runs find and leave, and when it goes."""
+"""The blocks of the incrementation on its tiers: make them, provide them for runs, and remove them in time."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from neurotier.storage.page_cache import prepare_cache
 
 
 def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
-    """Write all blocks of a source to a folder, one at a time and piece by piece; none of them needs to fit in memory.
+    """Write all blocks of a source to a folder, one at a time and piece by piece, so that none must fit in memory.
 
     Parameters
     ----------
     source
-        Where they come from.
+        The source of the blocks.
     folder
-        Where they go; what else lies there is removed. The source may be this folder.
+        The folder to write to; everything else in it is removed. The source may be this folder.
     tier
-        Its tier's name.
+        Name of the folder's tier.
 
     Raises
     ------
     InputError
-        If the source is not what it should be.
+        If the source is not as it should be.
     TierError
         If the tier is full.
     """
@@ -61,27 +61,28 @@ def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
 
 
 def fill_tier(plan: BigBrainPlan, name: str, say: Say) -> list[Block]:
-    """Make the blocks on a tier, replacing existing ones; ``say`` warns if they will not fit."""
+    """Make the blocks on a tier, replacing existing ones, and warn the user with ``say`` if they will not fit."""
     tier, source = plan.tier(name), source_of(plan.settings.bigbrain)
     tier.claim()
     folder = plan.folder(name) / "blocks"
     shutil.rmtree(folder, ignore_errors=True)
     needed, free = plan.needed_bytes(source), tier.usable_bytes()
-    if needed > free:  # a warning only: a file system that compresses may hold more than it seems
+    if needed > free:  # only a warning, since a file system that compresses may hold more than it seems
         problem = f"the blocks and what runs make of them need {size(needed)} at a time, and {size(free)} are free"
         say(f"Tier {name!r} will be full before the end: {problem}")
     return make_blocks(source, folder, name)
 
 
 def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
-    """The blocks of a run where they are now; made if it has none, as a calibration that begins, or if they are lost.
+    """The blocks of a run at their present place; they are made if there are none yet, or if they were lost.
 
-    A tmpfs has after a reboot, or an earlier run was through. On a cluster the tier may have another path in each job.
+    A calibration has none before it begins. Blocks are lost when a machine with a tmpfs reboots, and they are removed
+    when all runs are complete. On a cluster, the tier may have another path in each job.
 
     Raises
     ------
     SourceError
-        If they are not what they were any more.
+        If the new blocks differ from the lost ones.
     """
     folder = plan.blocks_folder(task.run)
     moved = tuple(replace(block, file=str(folder / Path(block.file).name)) for block in task.blocks)
@@ -100,10 +101,11 @@ def ensure_blocks(plan: BigBrainPlan, task: Task) -> tuple[Block, ...]:
 
 
 def make_room(plan: BigBrainPlan) -> None:
-    """Remove what checked runs wrote, unless it is to be kept, and the blocks of calibrations that are over.
+    """Remove blocks that checked runs wrote, unless they are to be kept, and the blocks of finished calibrations.
 
-    What was interrupted, and is not asked for any more, goes, too: asked for again, it begins anew. Once all runs are
-    checked, so do the blocks, which a later run makes again; what runs of another configuration wrote, and kept, stays.
+    Interrupted runs that the configuration no longer asks for are removed too; if it asks for one again, the run starts
+    from the beginning. Once all runs are checked, the original blocks are removed as well, and a later run makes them.
+    Blocks that runs of another configuration wrote and kept stay.
     """
     checked = [run for run in plan.order if plan.checked(run).exists()]
     for run in checked:
@@ -127,14 +129,14 @@ def make_room(plan: BigBrainPlan) -> None:
         for name in plan.tiers:
             folder = plan.folder(name)
             shutil.rmtree(folder / "blocks", ignore_errors=True)
-            for left in sorted(folder.rglob("*"), reverse=True):  # what is below comes first
+            for left in sorted(folder.rglob("*"), reverse=True):  # subfolders before their parents
                 with suppress(OSError):
                     left.rmdir()
             remove_empty(folder)
 
 
 def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
-    """Write the plan of a run, and make room: remove what it left earlier, and checked blocks that are not kept.
+    """Begin a run: write its plan, and remove its earlier files and checked blocks that are not to be kept.
 
     Parameters
     ----------
@@ -145,7 +147,7 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     file
         ``plan.json`` in the run's folder.
     """
-    shutil.rmtree(file.parent, ignore_errors=True)  # of another plan
+    shutil.rmtree(file.parent, ignore_errors=True)  # it belongs to an earlier plan
     task = plan.task(run)
     plan.tier(task.tier).claim()
     shutil.rmtree(task.folder, ignore_errors=True)
@@ -160,9 +162,9 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
 
 
 def take_up(plan: BigBrainPlan, file: Path) -> None:
-    """Prepare a run whose engine is about to start, or to resume.
+    """Prepare a run whose engine is about to start or to resume.
 
-    An interrupted calibration begins again: the time between two starts would be taken for the engine's.
+    An interrupted calibration starts over, since the time between two starts would be taken for a cost of the engine.
 
     Parameters
     ----------

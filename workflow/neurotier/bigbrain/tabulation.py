@@ -1,4 +1,4 @@
-"""The tables of the incrementation, made from what its runs left in the results; the same for all engines."""
+"""Make the tables of the incrementation from the files that its runs left in the results, whatever the engine."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from neurotier.core.quantities import counted, seconds
 from neurotier.core.tables import Row, Rows, write_table
 
 TICK_S = 0.01
-"""How precisely the kernel tells when a process was started, s."""
+"""Precision with which the kernel reports when a process was started, s."""
 
 
 def tabulate(folders: Iterable[Path]) -> dict[str, Rows]:
-    """Rows of ``bigbrain_phases.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_spark.tsv``, by the middle of the names.
+    """The rows of ``bigbrain_phases.tsv``, ``bigbrain_runs.tsv`` and ``bigbrain_spark.tsv``, by the middle of the name.
 
-    Each run, of which the folder in the results is given, has begun, and may not have ended.
+    ``folders`` are the folders of the runs in the results; each run has begun, but may not have ended.
     """
     rows: dict[str, Rows] = {"phases": [], "runs": [], "spark": []}
     for folder in folders:
@@ -37,13 +37,13 @@ def tabulate(folders: Iterable[Path]) -> dict[str, Rows]:
 
 
 def write_tables(rows: Mapping[str, Rows], folder: Path) -> None:
-    """Write the three tables in a folder."""
+    """Write the three tables to a folder."""
     for name, some in rows.items():
         write_table(folder / f"bigbrain_{name}.tsv", f"bigbrain_{name}", some)
 
 
 def lines_of(runs: Rows) -> list[str]:
-    """A line about each run, and one about their output."""
+    """A line about each run for the user, and one about their outputs."""
     lines = [
         f"BigBrain: {row['engine']} on {row['tier']}, {row['parallelism']} at once, repetition {row['repetition']}: "
         + (seconds(row["makespan_s"]) if row["valid"] == "valid" else row["valid"])
@@ -56,13 +56,13 @@ def lines_of(runs: Rows) -> list[str]:
 
 
 def records_of(task: Task) -> Rows:
-    """What all iterations of all blocks left, as far as they are done."""
+    """The records of all iterations of all blocks that are done."""
     places = [task.record(block, k) for block in task.blocks for k in range(1, task.iterations + 1)]
     return [read_json(place) for place in places if place.exists()]
 
 
 def phase_rows(task: Task, records: Rows) -> Rows:
-    """One row per phase, iteration and block."""
+    """The rows of a run's phases: one per phase, iteration and block."""
     return [
         task.condition | {"iteration": record["iteration"], "block": record["block"]} | phase
         for record in records
@@ -71,14 +71,14 @@ def phase_rows(task: Task, records: Rows) -> Rows:
 
 
 def run_row(task: Task, records: Rows, checked: Row, driver: Driver | None, starts: int = 1) -> Row:
-    """One run: makespan, phase sums, parallelism, and whether it is valid.
+    """The row of a run: makespan, sums of its phases, parallelism, and whether it is valid.
 
     Parameters
     ----------
     task, records
-        The run, and what its iterations left.
+        The run, and the records of its iterations.
     checked, driver
-        What its check left, empty without; and what the start of Spark did that finished it.
+        The result of its check, empty if it was not checked; and the start of Spark that finished it, if any.
     starts
         How often Spark was started for it.
     """
@@ -118,15 +118,18 @@ def run_row(task: Task, records: Rows, checked: Row, driver: Driver | None, star
 
 
 def busy(record: Row) -> Span:
-    """When it ran beside others: the start of a process is known to 10 ms only, and may seem to precede it."""
+    """The span of an iteration for counting how many run at once.
+
+    A process's start is known only to 10 ms, so a process could seem to start before another one has ended.
+    """
     start_s, end_s = span(record)
     return start_s + TICK_S * any(phase["phase"] == START_UP for phase in record["phases"]), end_s
 
 
 def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: int) -> list[str]:
-    """Why a run's makespan cannot be compared with others; empty if it can.
+    """Why a run's makespan cannot be compared with that of others; empty if it can.
 
-    Every incomplete block is named: the published runs lost some in silence.
+    Every incomplete block is named, since the published runs lost some silently.
     """
     reasons, incomplete = [], task.incomplete()
     if incomplete:
@@ -150,7 +153,7 @@ def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: 
 
 
 def outputs_text(rows: Rows) -> str:
-    """Whether the outputs of the runs that were checked are the same; empty of fewer than two."""
+    """Whether the outputs of all checked runs are the same, in words; empty if fewer than two were checked."""
     checksums = [row["sha256"] for row in rows if row["sha256"]]
     same = "byte-identical" if len(set(checksums)) == 1 else "NOT the same"
     return f"outputs of {len(checksums)} runs are {same}" if len(checksums) > 1 else ""

@@ -1,6 +1,6 @@
 """One run of the incrementation: its blocks, where they are read and written, and which of them are done.
 
-A plain file (``plan.json``) tells it to the worker processes. Little is imported here: there may be thousands.
+Worker processes read it from a file, ``plan.json``. This module imports little, since there may be thousands of them.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any
 HEADER, READ, INCREMENT, WRITE = "load_header", "read", "increment", "write"
 START_UP, DELAY = "start_up", "delay"
 WORK_PHASES = (HEADER, READ, INCREMENT, WRITE)
-"""The phases whose sums the paper's figures show; ``read`` is within ``increment`` in the published pairing."""
+"""The phases whose sums the paper's figures show; in the published pairing, ``increment`` includes ``read``."""
 
 STREAMING, PUBLISHED = "streaming", "published"
 NONE, ALL = "none", "all"
 EVERY = "all"
-"""Given to a worker instead of an iteration: all that are left."""
+"""Given to a worker in place of an iteration: do all that are left."""
 
 SNAKEMAKE, GNU_PARALLEL, SPARK = "snakemake", "gnu-parallel", "spark"
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of the image, as the manifest has it.
+    """A block of the image, as it is listed in the manifest.
 
     Attributes
     ----------
     block
-        Its name; the multiples of the blocks' shape where it begins, as the published ones.
+        Its name, for the voxel where it begins, as in the published names.
     file
         Its file, as an absolute path.
     shape
@@ -54,42 +54,42 @@ class Block:
 
 @dataclass(frozen=True)
 class Task:
-    """One run: an engine on a tier with a parallelism, once.
+    """One run of an engine on a tier with a parallelism.
 
     Attributes
     ----------
     run
         ``ENGINE/TIER/PARALLELISM/REPETITION``.
     tier
-        Name of the tier that is read and written.
+        Name of the tier on which blocks are read and written.
     folder
-        Where this run writes, on that tier.
+        Folder on that tier to which this run writes.
     records
-        Where its records are kept, on the results tier.
+        Folder of its records, on the results tier.
     iterations
         How often each block is incremented.
     delay_s
         Pause after each iteration, s.
     pairing
-        ``streaming``, or ``published``: NiBabel's memory map, so that reading hides within ``increment``.
+        ``streaming``, or ``published``: with NiBabel's memory map, so that ``increment`` includes reading.
     fsync
         Whether writing lasts until the device has the data.
     keep
-        Which written blocks stay: ``none``, those of the ``final`` iteration, ``all``.
+        Which written blocks to keep: ``none``, those of the ``final`` iteration, or ``all``.
     blocks
-        What is incremented.
+        The blocks to increment.
     attempt
-        The run of the workflow in which it was begun.
+        The run of the workflow in which it began.
     cache
-        State of the page cache when it began: ``cold``, ``warm``, ``as found``, or ``memory`` on a tier that is memory.
+        State of the page cache when it began: ``cold``, ``warm``, ``as found``, or ``memory`` on a tier in memory.
     cache_problem
-        Why that is not what was asked for; empty if it is.
+        Why this is not the requested state; empty if it is.
     pinned
-        How workers are pinned, in words: ``none``, ``none: one node``, or ``2 nodes``.
+        How workers are pinned, in words, such as ``none``, ``none: one node`` or ``2 nodes``.
     nodes
-        NUMA nodes that they are pinned to; empty if they are not.
+        NUMA nodes to which they are pinned; empty if they are not.
     host
-        The machine that it is run on.
+        The machine that runs it.
     """
 
     run: str
@@ -122,7 +122,7 @@ class Task:
 
     @property
     def parallelism(self) -> int:
-        """Requested number of workers."""
+        """The requested number of workers."""
         return int(self.run.split("/")[2])
 
     @property
@@ -131,30 +131,30 @@ class Task:
 
     @property
     def condition(self) -> dict[str, Any]:
-        """What tells this run from others, as cells of a table."""
+        """What distinguishes this run from others, as cells of a table."""
         return {name: getattr(self, name) for name in ("engine", "tier", "parallelism", "repetition")}
 
     def file(self, block: Block, iteration: int) -> Path:
-        """A block after an iteration; iteration 0 is the block itself."""
+        """The file of a block after an iteration; with iteration 0, that of the original block."""
         return Path(self.folder, str(iteration), f"{block.block}.nii") if iteration else Path(block.file)
 
     def record(self, block: Block, iteration: int) -> Path:
-        """What an iteration of a block left: its phases."""
+        """The file in which an iteration of a block records its phases."""
         return Path(self.records, f"{block.block}_{iteration}.json")
 
     def last_written(self, block: Block) -> int:
-        """The latest iteration from which a block can be taken up again; 0 is its beginning."""
+        """The latest iteration after which a block can be resumed; 0 if it must start from the original."""
         for k in range(self.iterations, 0, -1):
             if self.record(block, k).exists() and size_of(self.file(block, k)) == block.bytes:
                 return k
         return 0
 
     def pending(self) -> Iterator[Block]:
-        """Blocks that have iterations to do."""
+        """The blocks that have iterations left to do."""
         return (block for block in self.blocks if self.last_written(block) < self.iterations)
 
     def incomplete(self) -> list[str]:
-        """Names of blocks without a record of each iteration."""
+        """The names of the blocks that lack the record of an iteration."""
         every = range(1, self.iterations + 1)
         return [block.block for block in self.blocks if not all(self.record(block, k).exists() for k in every)]
 

@@ -1,7 +1,8 @@
-"""Block files: where the voxels of an uncompressed NIfTI-1 file lie, read without NiBabel, and files that appear whole.
+"""Block files: read the layout of an uncompressed NIfTI-1 file without NiBabel, and write files that appear only whole.
 
-Each block is incremented by a process of its own. Importing NiBabel takes such a process longer than NumPy does, and
-the header of a block is 352 bytes with a fixed place for everything. A test compares this reader with NiBabel.
+A process may increment a single block, and importing NiBabel takes longer than importing NumPy. The header of a block
+is 352 bytes with a fixed place for every field, so reading it needs no library. A test compares this reader with
+NiBabel.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from neurotier.core.errors import TierError
 from neurotier.core.files import FULL, partial_of
 
 HEADER_BYTES = 352
-"""Header with the four bytes that say whether extensions follow."""
+"""Size of the header, including the four bytes that say whether extensions follow."""
 
 FILLED_BYTES = 348
 MAGIC = b"n+1\0"
@@ -44,7 +45,7 @@ DATA_TYPES = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Shape and type of the voxels, and where in the file they begin."""
+    """The shape and type of the voxels, and where they begin in the file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
@@ -57,7 +58,7 @@ class Layout:
 
 
 def shape_text(shape: Iterable[int], between: str = "x") -> str:
-    """Voxels along each axis.
+    """The number of voxels along each axis in words.
 
     >>> shape_text((769, 603, 694))
     '769x603x694'
@@ -66,17 +67,17 @@ def shape_text(shape: Iterable[int], between: str = "x") -> str:
 
 
 def bytes_of(voxels: np.ndarray) -> memoryview:
-    """The memory of contiguous voxels, to be read or written."""
+    """The memory of contiguous voxels, for reading or writing."""
     return voxels.view("u1").data
 
 
 def read_layout(header: bytes) -> Layout:
-    """The layout given by a header.
+    """Read the layout from a header.
 
     Raises
     ------
     ValueError
-        If it is not the header of a single-file NIfTI-1, or scales the voxels' values; with the reason.
+        If it is not the header of a single-file NIfTI-1 image, or if it scales the voxels' values; with the reason.
     """
     if len(header) < HEADER_BYTES:
         raise ValueError(f"has no NIfTI header: expected {HEADER_BYTES} bytes, found {len(header)}")
@@ -94,7 +95,7 @@ def read_layout(header: bytes) -> Layout:
 
 
 def require_size(expected_bytes: int, found_bytes: int) -> None:
-    """Raise :class:`ValueError` unless a block's file is as long as it must be."""
+    """Raise :class:`ValueError` unless a block's file has the expected size."""
     if found_bytes != expected_bytes:
         problem = "is truncated" if found_bytes < expected_bytes else "is too long"
         raise ValueError(f"{problem}: expected {expected_bytes} bytes, found {found_bytes}")
@@ -102,19 +103,19 @@ def require_size(expected_bytes: int, found_bytes: int) -> None:
 
 @contextmanager
 def new_block(final: Path, size_bytes: int, tier: str) -> Iterator[BinaryIO]:
-    """A block's file under a hidden name, renamed by :func:`finish`; left before that, it is removed.
+    """A new file for a block under a hidden name, which :func:`finish` renames; after an error, it is removed.
 
-    One process at a time writes a block (its caller holds the block's lock), so what an earlier, killed one left
-    under the hidden name is overwritten.
+    Only one process at a time writes a block, since the caller holds the block's lock. So a file that a killed process
+    left under the hidden name is overwritten.
 
     Parameters
     ----------
     final
-        The file.
+        The final path of the file.
     size_bytes
-        How large it becomes.
+        Its size when it is complete.
     tier
-        The tier it is on, for messages.
+        Name of its tier, for messages.
 
     Raises
     ------
@@ -127,10 +128,10 @@ def new_block(final: Path, size_bytes: int, tier: str) -> Iterator[BinaryIO]:
     try:
         yield file
     except BaseException as error:
-        with suppress(OSError):  # closing fails on a full tier
+        with suppress(OSError):  # closing may fail on a full tier
             file.close()
         written_bytes = size_of(partial)
-        partial.unlink(missing_ok=True)  # first, so that the number of free bytes is right
+        partial.unlink(missing_ok=True)  # first, so that the free bytes include those of this file
         if isinstance(error, OSError) and error.errno in FULL:
             disk = os.statvfs(final.parent)
             raise TierError(
@@ -143,10 +144,10 @@ def new_block(final: Path, size_bytes: int, tier: str) -> Iterator[BinaryIO]:
 
 
 def finish(new: BinaryIO, final: Path, size_bytes: int, fsync: bool = False) -> None:
-    """Give a block's file its name; with ``fsync``, not before the device has it."""
+    """Give a block's file its final name; with ``fsync``, only when the device has the data."""
     new.flush()
-    assert new.tell() == size_bytes, final  # noqa: S101  # a fault of ours
+    assert new.tell() == size_bytes, final  # noqa: S101  # anything else is a bug in this program
     if fsync:
         os.fsync(new.fileno())
-    new.close()  # network file systems only report here that they are full
+    new.close()  # network file systems may report only here that they are full
     partial_of(final).rename(final)

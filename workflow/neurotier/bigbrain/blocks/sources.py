@@ -3,13 +3,14 @@
 The real image is BigBrain (Amunts et al., Science 2013, https://bigbrainproject.org), release 2015. Its 40 um blocks,
 5 x 5 x 5 with a small overlap, in MINC and ``.nii.gz``, and its volumes of 100 um and coarser are the DataLad dataset
 https://github.com/conpdatasets/bigbrain-datalad (317 files, 109 GB by its README and ``DATS.json``), which fetches them
-from BigBrain's own server. That is https://ftp.bigbrainproject.org/bigbrain-ftp/BigBrainRelease.2015/ today; addresses
-in the dataset have its former name, ftp://bigbrain.loris.ca. Names and voxel type of the blocks' files could not be
-looked up. The paper's 125 blocks are other ones: by their names, the image cut every 769, 603 and 694 voxels.
+from BigBrain's own server. Today that is https://ftp.bigbrainproject.org/bigbrain-ftp/BigBrainRelease.2015/, while the
+dataset's addresses have its former name, ftp://bigbrain.loris.ca. The names and the voxel type of the blocks' files
+could not be looked up. The paper's 125 blocks are different: by their names, the image was cut every 769, 603 and 694
+voxels.
 
 The licence is CC BY-NC-SA 4.0 (``DATS.json``, https://ftp.bigbrainproject.org/bigbrain-ftp/License.txt); BigBrain's
-page says that there is no commercial use without written consent (contact: info@bigbrainproject.org). Read the terms
-there before you fetch it: nothing of it is shipped, and nothing is fetched by this workflow.
+page says that commercial use needs written consent (contact: info@bigbrainproject.org). Read the terms there before you
+fetch it: this workflow neither ships nor fetches any of it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from neurotier.core.tables import gathered
 from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable, is_present
 
 PIECE_BYTES = 16 << 20
-"""How much of a block is in memory at once, bytes."""
+"""Bytes of a block that are in memory at once."""
 
 UNSIGNED = ("uint8", "uint16", "uint32")
 READ_ERRORS = (OSError, EOFError, ValueError, KeyError)
@@ -45,19 +46,19 @@ FIX = "give bigbrain.source a NIfTI or MINC volume, or a folder of blocks (.nii 
 
 Part = tuple[slice, ...]
 Made = tuple[Layout, bytes, Iterator[Any]]
-"""A block's layout, what stands before its voxels, and its voxels piece by piece, in memory."""
+"""A block's layout, the bytes before its voxels, and its voxels piece by piece."""
 
 
-@lru_cache(maxsize=2)  # not more: each holds its file open, and a folder may have a thousand
+@lru_cache(maxsize=2)  # not more, since each entry keeps its file open
 def open_volume(path: Path) -> Any:
-    """A NIfTI or MINC volume: its header and access to its voxels.
+    """Open a NIfTI or MINC volume.
 
     Raises
     ------
     InputError
         If it is neither.
     """
-    import nibabel  # slow to import, and Snakemake only asks for names
+    import nibabel  # imported here, as it is slow, and Snakemake usually only asks for names
     from nibabel.filebasedimages import ImageFileError
 
     try:
@@ -67,19 +68,19 @@ def open_volume(path: Path) -> Any:
 
 
 def layout_of_part(image: Any, part: Part) -> Layout:
-    """The layout of a part of a volume as a block: uint16, unless the volume's own type is unsigned and unscaled."""
+    """The layout of a part of a volume as a block: with the volume's type if unsigned and unscaled, else uint16."""
     dtype = np.dtype(image.get_data_dtype())
     kept = dtype.name if dtype.name in UNSIGNED and image.dataobj[:1, :1, :1].dtype == dtype else "uint16"
     return Layout(tuple(one.stop - one.start for one in part), np.dtype(kept).newbyteorder("<"), HEADER_BYTES)
 
 
 def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[memoryview]:
-    """The voxels of a part, some planes of the last axis at a time; values that are no whole numbers are rounded.
+    """The voxels of a part of a volume, some planes of the last axis at a time; fractional values are rounded.
 
     Raises
     ------
     InputError
-        If they cannot be read, or do not fit.
+        If the voxels cannot be read, or their values do not fit the layout's type.
     """
     planes = planes_of(layout.shape, 8)  # scaled voxels are read as float64
     largest = np.iinfo(layout.dtype.name).max
@@ -98,7 +99,7 @@ def pieces_of_part(path: Path, part: Part, layout: Layout) -> Iterator[memoryvie
 
 
 def header_of(layout: Layout, name: str, voxel_mm: float) -> bytes:
-    """The NIfTI header of a block that is made; its name tells its place in the image."""
+    """The NIfTI header of a new block, whose name gives its position in the image."""
     import nibabel
 
     affine = np.diag([voxel_mm] * 3 + [1.0])
@@ -115,7 +116,7 @@ def header_of(layout: Layout, name: str, voxel_mm: float) -> bytes:
 
 
 def planes_of(shape: tuple[int, ...], voxel_bytes: int) -> int:
-    """How many planes of the last axis make a piece."""
+    """The number of planes of the last axis that make a piece."""
     return max(1, PIECE_BYTES // (shape[0] * shape[1] * voxel_bytes))
 
 
@@ -125,8 +126,9 @@ AGAIN = "fetch it again"
 
 @dataclass(frozen=True)
 class FolderSource:
-    """Blocks that are there already, as files of NIfTI-1, copied as they are, or unpacked from gzip on the way to the
-    tier, never whole in memory.
+    """A folder of existing blocks, as NIfTI-1 files, which are copied to the tier, and unpacked from gzip on the way.
+
+    No block is ever whole in memory.
     """
 
     folder: Path
@@ -134,12 +136,12 @@ class FolderSource:
 
     @cached_property
     def files(self) -> dict[str, Path]:
-        """Name to file.
+        """The file of each block by name.
 
         Raises
         ------
         InputError
-            If there is none, or more than one for a name.
+            If there is no file, or more than one for a name.
         """
         files_by_name = dict(sorted(block_files(self.folder).items())[: self.count])
         if not files_by_name:
@@ -155,7 +157,7 @@ class FolderSource:
 
     @cached_property
     def dtype(self) -> np.dtype:
-        """Type of the first block's voxels, once the contents of all are here."""
+        """The voxel type of the first block; raises :class:`SourceError` unless the content of all blocks is here."""
         check_present(list(self.files.values()))
         return layout_in(next(iter(self.files.values()))).dtype
 
@@ -176,7 +178,7 @@ class FolderSource:
 
 
 def block_files(folder: Path) -> dict[str, list[Path]]:
-    """Name of each block to its files, as many as there are."""
+    """All files of each block by name."""
     files = (file for file in sorted(folder.iterdir()) if file.name.endswith((PLAIN, PACKED)) and not file.is_dir())
     return gathered((name_of(file), file) for file in files if not file.name.startswith("."))
 
@@ -192,8 +194,8 @@ def name_of(file: Path) -> str:
 
 @contextmanager
 def said_of(file: Path, fix: str = AGAIN) -> Iterator[None]:
-    """Turn a ``ValueError`` about a block's file, or one of unpacking it, into an :class:`InputError` naming the
-    block."""
+    """Turn a ``ValueError`` about a block's file, or an error in unpacking it, into an :class:`InputError` with the
+    block's name."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -203,7 +205,7 @@ def said_of(file: Path, fix: str = AGAIN) -> Iterator[None]:
 
 
 def check_present(files: list[Path]) -> None:
-    """Raise :class:`SourceError` unless all have their content: git-annex leaves links to what was not fetched."""
+    """Raise :class:`SourceError` if the content of a file is missing: git-annex has links for what is not fetched."""
     missing = [file for file in files if not is_present(file.parent, file.name, ANYWHERE)]
     if missing:
         first, *others = missing
@@ -213,33 +215,33 @@ def check_present(files: list[Path]) -> None:
 
 
 def layout_in(file: Path) -> Layout:
-    """The layout of what a block's file becomes."""
+    """The layout of a block, read from its file."""
     with said_of(file, FIX), open_file(file) as opened:
         return read_layout(opened.read(HEADER_BYTES))
 
 
 def open_file(file: Path) -> BinaryIO:
-    """A NIfTI file, unpacked where it is packed."""
+    """Open a NIfTI file, and unpack it if it is packed."""
     return file.open("rb", buffering=0) if file.suffix == PLAIN else cast(BinaryIO, gzip.open(file))
 
 
 def contents(file: Path, layout: Layout) -> Iterator[bytes]:
-    """A whole NIfTI file, piece by piece."""
+    """Read a whole NIfTI file piece by piece."""
     size_bytes = 0
     with said_of(file), open_file(file) as opened:
         while size_bytes <= layout.file_bytes and (piece := opened.read(PIECE_BYTES)):
             size_bytes += len(piece)
             yield piece
-        require_size(layout.file_bytes, size_bytes)  # the size of a packed file is only known now
+        require_size(layout.file_bytes, size_bytes)  # only now is the size of a packed file known
 
 
 WHITE, DARKEST = 65535, 60
 SLIDE_FRACTION = 0.35
 TEXTURE = 0x7F
-"""The bits of the grey levels that differ from voxel to voxel."""
+"""The bits of the grey levels that vary from voxel to voxel."""
 
 STRETCH = 257
-"""Stretches 8 bits to 16."""
+"""Factor that stretches 8 bits to 16."""
 
 
 SYNTHETIC = "synthetic"
@@ -264,7 +266,7 @@ def source_of(settings: BigBrainSettings) -> Source:
 
 
 def versions_of(settings: BigBrainSettings) -> list[str]:
-    """The files of a source with what identifies their contents, whether these are present or not."""
+    """The files of a source, each with the identity of its content, whether that is present or not."""
     path = absolute_path(settings.source)
     files = [file for files in block_files(path).values() for file in files] if path.is_dir() else [path]
     contents = {file.name: content_if_readable(file.parent, file.name, ANYWHERE) for file in files}
@@ -273,13 +275,13 @@ def versions_of(settings: BigBrainSettings) -> list[str]:
 
 @dataclass(frozen=True)
 class SyntheticSource:
-    """Blocks that are made up, with the published shapes at a scale."""
+    """Synthetic blocks with the published shapes, scaled as configured."""
 
     settings: BigBrainSettings
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Voxels of a block along each axis."""
+        """The number of voxels of a block along each axis."""
         return tuple(max(1, round(size * self.settings.scale)) for size in GRIDS[self.settings.resolution_um])
 
     def names(self) -> list[str]:
@@ -289,13 +291,13 @@ class SyntheticSource:
         return [block_name([at * size for at, size in zip(place, self.shape, strict=True)]) for place in places]
 
     def voxels(self, name: str) -> Iterator[memoryview]:
-        """Voxels that look like histology to a storage tier: tissue with fine texture beside a white slide (uint16,
-        first axis fastest), some planes of the last axis at a time; the same of the same block of the same image.
+        """The voxels of a block (uint16, first axis fastest), some planes of the last axis at a time.
 
-        Grey levels are those of an 8-bit scan stretched to 16 bits, as BigBrain's sections were scanned; the slide is
-        white, 65535, so its voxels wrap around at the first increment. gzip makes 2.0 to 2.7 times less of a block (a
-        test holds that), where zeros would shrink to nothing on a tier that compresses, and noise of 16 bits not at
-        all. How well the real BigBrain compresses was not measured here.
+        To a storage tier, they look like histology: tissue with fine texture next to a white slide. The same block of
+        the same image always has the same voxels. Grey levels are those of an 8-bit scan, as BigBrain's sections were
+        scanned, stretched to 16 bits. The slide is white, 65535, so its voxels wrap around at the first increment. gzip
+        compresses a block 2.0 to 2.7 times (which a test checks); on a tier that compresses, zeros would shrink to
+        nothing, and 16-bit noise not at all. How well the real BigBrain compresses was not measured.
         """
         width, height, depth = self.shape
         random = np.random.default_rng([self.settings.seed, self.names().index(name)])
@@ -315,19 +317,19 @@ class SyntheticSource:
 
 @dataclass(frozen=True)
 class VolumeSource:
-    """One volume, cut along all axes; at most one piece of it is in memory."""
+    """A single volume, cut into blocks along all axes; at most one piece of it is in memory."""
 
     path: Path
     split: tuple[int, ...]
     count: int | None
 
     def corners(self) -> dict[str, Part]:
-        """Name of each block to the part of the volume that it is.
+        """The part of the volume that each block covers, by name.
 
         Raises
         ------
         InputError
-            If the volume is not one of three axes, or an axis has fewer voxels than parts.
+            If the volume does not have three axes, or an axis has fewer voxels than parts.
         """
         shape = open_volume(self.path).shape
         if len(shape) != 3 or any(size < parts for size, parts in zip(shape, self.split, strict=True)):
@@ -352,11 +354,11 @@ class VolumeSource:
 
 
 Source = SyntheticSource | VolumeSource | FolderSource
-"""What blocks are made from: ``names()`` of the blocks, and ``block(name)``, which makes one."""
+"""What blocks are made from: ``names()`` gives the names of the blocks, and ``block(name)`` makes one."""
 
 
 def block_name(corner: list[int]) -> str:
-    """Name of a block by the voxel where it begins, as the published ones.
+    """The name of a block, for the voxel where it begins, as in the published names.
 
     >>> block_name([769, 0, 1388])
     'bigbrain_769_0_1388'

@@ -1,4 +1,4 @@
-"""The engine ``gnu-parallel``: one process per block, as published; GNU parallel's own log is kept."""
+"""The engine ``gnu-parallel``: one process per block, as in the published experiment; GNU parallel's log is kept."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from neurotier.storage.calls import require_program
 ENGINE = "engine gnu-parallel"
 FIX = "have GNU parallel on PATH (Debian: apt-get install parallel), or leave gnu-parallel out of bigbrain.engines"
 WORKER = (sys.executable, "-m", "neurotier.bigbrain.engines.worker")
-"""Not imported here, as it loads NumPy: this module is read at every start."""
+"""The command of a worker. The worker is not imported here, since it loads NumPy, and every start of Snakemake imports
+this module."""
 
 NAMED = 10
-"""How many blocks a message names."""
+"""How many blocks a message names at most."""
 
 
 def run_gnu_parallel(plan: Path, logs: Path) -> Path:
@@ -37,19 +38,19 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     plan
         ``plan.json`` of the run.
     logs
-        Where logs go: one per block, and ``joblog.N.tsv`` of the N-th start.
+        Folder of the logs: one per block, and ``joblog.N.tsv`` for the N-th start.
 
     Returns
     -------
     Path
-        The log of jobs.
+        GNU parallel's log of its jobs.
 
     Raises
     ------
     ToolError
-        If there is no GNU parallel, or it fails by itself.
+        If GNU parallel is missing, or fails itself.
     RunError
-        If blocks are left incomplete; the others are done nevertheless.
+        If blocks are left incomplete; the other blocks are done nevertheless.
     """
     task = Task.load(plan)
     logs.mkdir(parents=True, exist_ok=True)
@@ -70,12 +71,12 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
 
 
 def start(words: list[str], joblog: Path) -> str:
-    """Run GNU parallel to its end, whatever becomes of its jobs; returns everything printed.
+    """Run GNU parallel to its end, even if jobs fail; return everything that was printed.
 
     Raises
     ------
     ToolError
-        If it is missing, is another program of that name (moreutils has one), or could not start its jobs.
+        If it is missing, is another program of that name (moreutils has one), or cannot start its jobs.
     """
     require_program("parallel", ENGINE, FIX)
     with start_process(
@@ -91,7 +92,7 @@ def start(words: list[str], joblog: Path) -> str:
         except BaseException:
             with suppress(psutil.NoSuchProcess):
                 parallel = psutil.Process(process.pid)
-                end([parallel, *parallel.children(recursive=True)])  # if only it is told to end, it waits for its jobs
+                end([parallel, *parallel.children(recursive=True)])  # by itself, GNU parallel would wait for its jobs
             raise
     if process.returncode and not joblog.exists():
         last = (said.strip().splitlines() or ["no reason given"])[-1]
@@ -100,7 +101,7 @@ def start(words: list[str], joblog: Path) -> str:
 
 
 def require_complete(task: Task, reasons: Sequence[str]) -> None:
-    """Raise :class:`RunError` if blocks of a run are incomplete, with the first of the reasons that were said."""
+    """Raise :class:`RunError` if blocks of a run are incomplete, with the first of the reported reasons."""
     if incomplete := task.incomplete():
         first = f"; the first said: {reasons[0]}" if reasons else ""
         names = first_of(incomplete, NAMED)

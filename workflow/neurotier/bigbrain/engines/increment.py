@@ -1,9 +1,9 @@
-"""The increment of one block: load its header, read its voxels, add one to each, write all; each timed separately.
+"""Increment one block: load its header, read its voxels, add one to each, write all, and time each of these phases.
 
-When streaming, a block goes through a buffer of a few MiB that stays in the processor's cache, so a worker needs the
-same memory for any block; its phases alternate, and each is the sum over its pieces. The published pairing maps the
-file with NiBabel as the paper's program did: nothing is read before the voxels are used, so reading is part of
-``increment``, and a worker holds the block twice (mapped and incremented).
+When streaming, a block passes through a buffer of a few MiB that stays in the processor's cache, so a worker needs the
+same memory for a block of any size. The phases alternate, and the time of each is a sum over its pieces. The published
+pairing maps the file with NiBabel, as the paper's program did: nothing is read before the voxels are used, so reading
+is part of ``increment``, and a worker holds the block twice (mapped and incremented).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from neurotier.core.files import Record
 from neurotier.meter.tree import status
 
 PIECE_BYTES = 2 << 20
-"""What is read, incremented and written at once, bytes; larger pieces leave the processor's cache."""
+"""Bytes that are read, incremented and written at once; larger pieces do not stay in the processor's cache."""
 
 EPOCH_S = time.time() - time.monotonic()
-"""Added to the monotonic clock, gives s since 1970; nobody can set that clock meanwhile."""
+"""Turns times of the monotonic clock, which cannot be set during a run, into s since 1970."""
 
 
 class Stopwatch:
-    """The phases of one iteration of one block: from the first piece's start to the last one's end, and how long its
-    pieces took."""
+    """The phases of one iteration of one block: each from its first piece's start to its last piece's end, with the
+    sum of its pieces' durations."""
 
     def __init__(self) -> None:
         self.phases: dict[str, Record] = {}
@@ -58,7 +58,7 @@ class Stopwatch:
             self.add(name, begin_s + EPOCH_S, time.monotonic() + EPOCH_S, moved_bytes)
 
     def add(self, name: str, start_s: float, end_s: float, moved_bytes: int = 0) -> None:
-        """Add a piece."""
+        """Add a piece to a phase."""
         none = {"phase": name, "start_s": start_s, "end_s": end_s, "duration_s": 0.0, "pieces": 0, "bytes": 0}
         phase = self.phases.setdefault(name, none)
         phase["end_s"] = end_s
@@ -75,29 +75,29 @@ def increment(
     Parameters
     ----------
     task, block
-        The run, and which of its blocks.
+        The run, and one of its blocks.
     iteration
-        From 1; it reads what the one before it wrote.
+        The iteration, from 1; it reads what the previous one wrote.
     process_start_s
-        When this process was started, s since 1970, if this is the first that it does: its start is a phase, too.
+        When this process was started, s since 1970, if this is its first iteration; its start is then a phase, too.
     given
-        What is to be read, if the engine has read it already.
+        The content of the file to read, if the engine has read it already.
 
     Returns
     -------
     dict
-        The record: phases, and how many voxels wrapped around.
+        The record of the iteration, with its phases and the number of voxels that wrapped around.
 
     Raises
     ------
     InputError
-        If what is to be read is not there, truncated, or of another type.
+        If the file to read is missing, truncated, or of another type.
     TierError
         If the tier is full.
     """
     watch = Stopwatch()
     if task.pairing == PUBLISHED and given is None:
-        import nibabel  # noqa: F401  # part of the start, not of a phase
+        import nibabel  # noqa: F401  # imported now, so that this counts as start-up and not as another phase
     if process_start_s is not None:
         watch.add(START_UP, process_start_s, time.monotonic() + EPOCH_S)
     source, final = task.file(block, iteration - 1), task.file(block, iteration)
@@ -116,16 +116,16 @@ def increment(
         "attempt": os.environ.get("NEUROTIER_RUN", ""),
         "block": block.block,
         "iteration": iteration,
-        "suspended": signal.SIGCONT in signal.sigpending(),  # of Spark it is not known
+        "suspended": signal.SIGCONT in signal.sigpending(),  # not known with Spark
         "wrapped_voxels": wrapped,
-        # ``getrusage`` would include that of the process it was forked from
+        # ``getrusage`` would include that of the process from which this one was forked
         "max_rss_bytes": 1024 * status("/proc/self")[b"VmHWM"],
         "phases": list(watch.phases.values()),
     }
 
 
 def increment_streaming(block: Block, source: Path, new: BinaryIO, watch: Stopwatch) -> int:
-    """Increment a block piece by piece; how many voxels wrapped around."""
+    """Increment a block piece by piece; return how many voxels wrapped around."""
     with watch.timing(HEADER):
         file, header, layout = open_block(block, source)
     with file:
@@ -147,7 +147,7 @@ def increment_streaming(block: Block, source: Path, new: BinaryIO, watch: Stopwa
 
 
 def increment_whole(block: Block, source: Path, new: BinaryIO, watch: Stopwatch, given: bytes | None) -> int:
-    """Increment a block that is in memory, or mapped there as by the published program; how many voxels wrapped."""
+    """Increment a block in memory, or mapped as in the published program; return how many voxels wrapped around."""
     with watch.timing(HEADER):
         if given is None:
             import nibabel
@@ -173,12 +173,12 @@ def increment_whole(block: Block, source: Path, new: BinaryIO, watch: Stopwatch,
 
 
 def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
-    """Open a block that matches its manifest; returns the file at its first voxel, what precedes it, and its layout.
+    """Open a block; return the file at its first voxel, the bytes before that, and its layout.
 
     Raises
     ------
     InputError
-        If it does not match; with expected and found.
+        If the block does not match its manifest; with what was expected and found.
     """
     try:
         file = source.open("rb", buffering=0)
@@ -194,7 +194,7 @@ def open_block(block: Block, source: Path) -> tuple[Any, bytes, Layout]:
 
 
 def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Layout:
-    """The layout of a block that matches its manifest, or :class:`InputError` with expected and found."""
+    """The layout of a block; raises :class:`InputError` if it does not match its manifest."""
     try:
         layout = read_layout(header)
         wanted, shape = np.dtype(block.dtype), shape_text(layout.shape)
@@ -209,7 +209,7 @@ def layout_of(block: Block, source: Path, header: bytes, size_bytes: int) -> Lay
 
 
 def problem_of(block: Block, source: Path, text: str) -> InputError:
-    """What is wrong with a block's file."""
+    """The error for a problem with a block's file."""
     return InputError(text, f"block {block.block} ({source})", "make the blocks again with --forcerun make_blocks")
 
 

@@ -1,11 +1,11 @@
-"""NUMA: each worker and its memory on one node, so that what it reads, adds to and writes does not cross sockets.
+"""NUMA: keep each worker and its memory on one node, so that its data do not cross sockets.
 
-A node counts if it has CPUs and memory that this process may use: persistent memory that the kernel uses as memory
-(KMEM DAX) is a node without CPUs, and no place for a worker. ``--membind`` is strict: where a node is full, the kernel
-kills its workers though another has room. A file's pages, and those of a tmpfs that was mounted without ``mpol``, are
-taken by the policy of the process that writes them, so a block lies on the node of its worker; the blocks that are read
-first lie wherever they were made. numactl keeps to a cpuset (containers, Slurm's cgroups), but not to a mere affinity:
-under ``taskset`` with some CPUs of a node, workers get all of that node.
+A node counts if it has CPUs and memory that this process may use. Persistent memory that the kernel uses as memory
+(KMEM DAX) is a node without CPUs, so no worker is placed there. ``--membind`` is strict: if a node is full, the kernel
+kills its workers even though another node has room. The pages of a file, also on a tmpfs mounted without ``mpol``, are
+allocated by the policy of the process that writes them, so a block lies on the node of its worker; the original blocks
+lie wherever they were made. numactl respects a cpuset (containers, Slurm's cgroups), but not a mere CPU affinity: under
+``taskset`` with some CPUs of a node, workers get all CPUs of that node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIX = "have numactl on PATH (Debian: apt-get install numactl), or set bigbrain.n
 
 
 def pinning(numa: str) -> tuple[str, tuple[int, ...]]:
-    """What the configuration's ``numa`` comes to on this machine: how a run is pinned, in words, and to which nodes.
+    """What the setting ``numa`` means on this machine: how a run is pinned, in words, and to which nodes.
 
     Raises
     ------
@@ -30,17 +30,18 @@ def pinning(numa: str) -> tuple[str, tuple[int, ...]]:
     if numa == NONE:
         return NONE, ()
     nodes = own_nodes()
-    if len(nodes) < 2:  # the prefix would cost each block a few ms for nothing
+    if len(nodes) < 2:  # numactl would cost each block a few ms for nothing
         return ONE_NODE, ()
     require_program("numactl", "config key bigbrain.numa", FIX)
     return f"{len(nodes)} nodes", nodes
 
 
 def node_of(task: Task, name: str) -> int | None:
-    """The node that a block's workers take, whatever the engine and the iteration; ``None`` if they are not pinned.
+    """The node of a block's workers, for any engine and iteration; ``None`` if they are not pinned.
 
-    By the block's place among all blocks of the run, round-robin, not by what is free, or left to do after a kill: the
-    pages that an iteration left in memory are on the node that wrote them, and should be read there.
+    Nodes are assigned round-robin by the block's position among all blocks of the run, regardless of which nodes are
+    free or which blocks are left to do: pages that an iteration left in memory are on the node that wrote them, and
+    should be read there.
     """
     if not task.nodes:
         return None
@@ -49,5 +50,5 @@ def node_of(task: Task, name: str) -> int | None:
 
 
 def prefix(node: int | str | None) -> list[str]:
-    """What precedes the command of a worker of a node."""
+    """The words before the command of a worker that pin it to a node."""
     return [] if node is None else ["numactl", f"--cpunodebind={node}", f"--membind={node}"]

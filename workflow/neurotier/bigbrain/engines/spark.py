@@ -1,8 +1,8 @@
-"""The engine ``spark``: one task per block, which is given the block's path and does all of its iterations.
+"""The engine ``spark``: one task per block, which gets the block's path and does all of its iterations.
 
 So the data do not pass through the JVM. In the published pairing they do, as in the paper: Spark reads whole files
-(binaryFiles), one iteration at a time, and no phase shows that reading; the JVM then needs room for as many blocks as
-there are at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's event log is kept.
+(binaryFiles), one iteration at a time, and this reading is in no phase. The JVM then needs memory for all blocks that
+are done at once (``spark.driver.memory`` or ``spark.executor.memory``). Spark's event log is kept.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     Parameters
     ----------
     plan
-        ``plan.json`` of the run; all nodes must see it. What this start's driver did is left beside it, however it ends
-        (:func:`neurotier.bigbrain.engines.spark_events.drivers_of`).
+        ``plan.json`` of the run, which all nodes must see. What this start's driver program did is recorded next to it,
+        even if it fails (:func:`neurotier.bigbrain.engines.spark_events.drivers_of`).
     logs
-        Where logs go; ``events.N`` has those of the N-th start.
+        Folder of the logs; ``events.N`` has those of the N-th start.
     master
         URL of Spark's master; ``local`` is this machine, with as many threads as the run asks for.
     more
@@ -48,11 +48,11 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
     Raises
     ------
     ToolError
-        If there is no PySpark, or Spark fails by itself.
+        If PySpark is missing, or Spark itself fails.
     RunError
-        If blocks are left incomplete; the others are done nevertheless.
+        If blocks are left incomplete; the other blocks are done nevertheless.
     """
-    plan = plan.absolute()  # executors of a cluster work in folders of their own
+    plan = plan.absolute()  # executors on a cluster have working folders of their own
     task, start_s = Task.load(plan), time.time()
     events = logs / f"events.{len(list(logs.glob('events.*'))) + 1}"
     events.mkdir(parents=True)
@@ -67,7 +67,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
         raise ToolError("PySpark is not installed", ENGINE, "pip install pyspark, and have Java 17 or later") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAll([*options(task, master, events), *more.items()])
-    if address := conf.get("spark.driver.bindAddress"):  # else it looks up its own host's name, which may be unknown
+    if address := conf.get("spark.driver.bindAddress"):  # otherwise Spark resolves its host's name, which may fail
         os.environ.setdefault("SPARK_LOCAL_IP", address)
     try:
         with descriptors_to(logs / "spark.log"), SparkContext(conf=conf) as context:
@@ -76,7 +76,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
             context.setLogLevel("ERROR")
             said = increment_all(context, task, plan)
     except (Py4JError, PySparkException) as error:
-        message = " ".join(str(error).splitlines()[:2])  # the second names Java's exception
+        message = " ".join(str(error).splitlines()[:2])  # the second line names Java's exception
         java = "is there Java 17 or later? " if NO_JAVA in message else ""
         raise ToolError(f"Spark failed: {message}", ENGINE, f"{java}see {logs / 'spark.log'}") from None
     driver = replace(driver, end_s=time.time())
@@ -89,7 +89,7 @@ def run_spark(plan: Path, logs: Path, master: str, more: Mapping[str, str]) -> D
 
 @contextmanager
 def descriptors_to(log: Path) -> Iterator[None]:
-    """Have what the JVM and its children print in a file: they write to descriptors, not to Python's streams."""
+    """Redirect standard output and error to a file by descriptor: the JVM does not write to Python's streams."""
     kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
     try:
         with log.open("a") as file:
@@ -103,12 +103,12 @@ def descriptors_to(log: Path) -> Iterator[None]:
 
 
 def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
-    """Spark's configuration of a run."""
+    """Spark's configuration for a run."""
     given = {
         "spark.master": f"local[{task.parallelism}]" if master == LOCAL else master,
         "spark.app.name": f"neurotier {task.run}",
         "spark.ui.enabled": "false",
-        "spark.authenticate": "true",  # else anybody who reaches a port of the driver runs programs as this user
+        "spark.authenticate": "true",  # otherwise anyone who reaches the driver's port could run programs as this user
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.absolute().as_uri(),
         "spark.eventLog.compress": "false",
@@ -120,16 +120,18 @@ def options(task: Task, master: str, events: Path) -> list[tuple[str, str]]:
         given |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     else:
         given |= {"spark.cores.max": str(task.parallelism), "spark.task.maxFailures": "1"}
-        # if the first executor began without the others, fewer blocks than requested would run at once
+        # if the first executor started without the others, fewer blocks than requested would run at once
         given["spark.scheduler.minRegisteredResourcesRatio"] = "1"
     if task.pairing == PUBLISHED:
-        given["spark.files.maxPartitionBytes"] = "1"  # a task per file: Spark packs several of below 128 MiB in one
+        given["spark.files.maxPartitionBytes"] = "1"  # one task per file; Spark would combine files up to 128 MiB
     return list(given.items())
 
 
 def increment_all(context: Any, task: Task, plan: Path) -> list[str]:
-    """Have a task increment each block, given its path; or, in the published pairing, have Spark read whole files, and
-    tasks increment the content, one iteration at a time. Returns what the tasks said.
+    """Increment all blocks that are left, with one task for each, and return the tasks' error messages.
+
+    A task gets the path of its block. In the published pairing, Spark reads whole files, and tasks increment their
+    contents, one iteration at a time.
     """
     said: list[str] = []
     if task.pairing != PUBLISHED:
@@ -147,21 +149,21 @@ def increment_all(context: Any, task: Task, plan: Path) -> list[str]:
 
 
 def increment_one(plan: str, iteration: int | None, item: tuple[str, bytes | None]) -> str:
-    """What a task does with a block: one iteration of a file that Spark has read, or all that are left.
+    """Increment a block in a task: one iteration of a file that Spark has read, or all iterations that are left.
 
     Parameters
     ----------
     plan
         ``plan.json`` of the run.
     iteration
-        Which one; ``None`` for all that are left.
+        The iteration; ``None`` for all that are left.
     item
         The block's file, and its content if Spark has read it.
 
     Returns
     -------
     str
-        Why it could not; empty if it could.
+        The error message; empty if there was no error.
     """
     name, task = Path(item[0]).stem, Task.load(Path(plan))
     try:

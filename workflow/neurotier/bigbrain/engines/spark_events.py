@@ -1,7 +1,8 @@
-"""Where Spark's time goes: its event log, and our own phases, as parts that add up.
+"""Where Spark's time goes, by its event log and the phases of blocks, in parts that add up.
 
-The driver's parts follow one another: their sum is the wall time of the driver program. Tasks run side by side: their
-parts are sums over tasks, and add up to the sum of the times from each task's launch to its end. Spark counts in ms.
+The driver's parts follow one another, and their sum is the wall time of the driver program. Tasks run in parallel;
+their parts are sums over tasks, and add up to the sum of the times from each task's launch to its end. Spark counts in
+ms.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ TASK_TIMES = {
     "serialise_s": "Result Serialization Time",
     "garbage_s": "JVM GC Time",
 }
-"""Our names for what Spark reports about a finished task."""
+"""Names of the times that Spark reports about a finished task: neurotier's, and Spark's."""
 
 DRIVERS = "drivers"
-"""Folder of a run, beside its plan, in which each start of Spark leaves what its driver program did."""
+"""Folder next to a run's plan, in which each start of Spark records what its driver program did."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Driver:
     start_s
         When it began, s since 1970.
     session_s
-        How long the start of its session, so of the JVM, took, s.
+        How long the start of its session, including the JVM, took, s.
     events
-        Folder of its log of events.
+        Folder of its event log.
     end_s
         When it ended, s since 1970; ``None`` if it was killed.
     """
@@ -58,25 +59,25 @@ class Driver:
 
     @property
     def log(self) -> Events:
-        """What its log of events says."""
+        """The contents of its event log."""
         return read_events(Path(self.events))
 
 
 @dataclass(frozen=True)
 class Events:
-    """An event log; moments in s since 1970.
+    """The contents of an event log; points in time are s since 1970.
 
     Attributes
     ----------
     begin_s
-        When the JVM began to make the context; ``None`` of a log without it.
+        When the JVM began to make the context; ``None`` if the log does not say so.
     last_s
-        When its last task ended, or the application; ``None`` if nothing did.
+        When the last task or the application ended, whichever is later; ``None`` if nothing ended.
     tasks
-        A row for each task that ended with figures, those that failed, too: ``start_s`` when the driver launched it and
-        ``end_s`` when it had its result; ``deserialise_s``, ``run_s`` and ``serialise_s``, what its executor spent on
-        unpacking it, on running it, Python included, and on packing its result; and ``garbage_s``, the time that its
-        JVM spent meanwhile on collecting garbage, of which one in a JVM counts for all tasks in it.
+        A row for each task that ended with figures, even if it failed: ``start_s``, when the driver launched it, and
+        ``end_s``, when the driver had its result; ``deserialise_s``, ``run_s`` and ``serialise_s``, the time that its
+        executor spent on unpacking it, on running it, including Python, and on packing its result; and ``garbage_s``,
+        the time that its JVM spent on garbage collection in the meantime. A collection counts for all tasks in its JVM.
     """
 
     begin_s: float | None
@@ -84,18 +85,18 @@ class Events:
     tasks: list[dict[str, float]]
 
     def sum_s(self, name: str) -> float:
-        """A time of all tasks, s."""
+        """One of the times, summed over all tasks, s."""
         return math.fsum(task[name] for task in self.tasks)
 
 
 def drivers_of(run: Path) -> list[Driver]:
-    """What each start of Spark left in the folder of a run, earliest first."""
+    """What each start of Spark recorded in the folder of a run, earliest first."""
     files = sorted((run / DRIVERS).glob("*.json"), key=lambda file: int(file.stem))
     return [Driver(**read_json(file)) for file in files]
 
 
 def read_events(folder: Path) -> Events:
-    """Read the log of events in a folder, which is in ms."""
+    """Read the event log in a folder; its times are in ms."""
     begin_s, ends_s, tasks = None, [], []
     for event in events_in(folder):
         match event["Event"]:
@@ -110,7 +111,7 @@ def read_events(folder: Path) -> Events:
 
 
 def events_in(folder: Path) -> Iterator[Row]:
-    """Events of a log; Spark makes a folder for each application's, and a killed one leaves half an event."""
+    """The events of a log. Spark makes a folder for each application, and a killed one leaves half an event."""
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or file.name.startswith((".", "appstatus")):
             continue
@@ -123,11 +124,12 @@ def events_in(folder: Path) -> Iterator[Row]:
 
 
 def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
-    """Wall time of the driver program by part, s.
+    """The wall time of the driver program by part, s.
 
-    ``jvm_start``: until the JVM begins to make the context; ``context``: until it is there, and a cluster's executors
-    are; ``planning``: from then to the last task's end while no task runs (files are listed, tasks made); ``tasks``:
-    while one or more run; ``ending``: from the last task's end on. A killed driver ends with its last event.
+    ``jvm_start``: until the JVM begins to make the context; ``context``: until the context, and on a cluster its
+    executors, are ready; ``planning``: from then to the last task's end, while no task runs (files are listed, tasks
+    made); ``tasks``: while at least one task runs; ``ending``: after the last task's end. A killed driver ends with its
+    last event.
     """
     ready_s = driver.start_s + driver.session_s
     begin_s = min(max(events.begin_s or ready_s, driver.start_s), ready_s)
@@ -139,18 +141,21 @@ def driver_parts(driver: Driver, events: Events) -> dict[str, float]:
 
 
 def task_parts(events: Events, records: Rows) -> dict[str, float]:
-    """Times from launch to end of all tasks, by part, summed over them, s.
+    """The times from launch to end of all tasks, summed, by part, s.
 
     ``scheduling``: shipping a task to its executor and its result back; ``deserialise``, ``serialise``: unpacking the
-    one and packing the other; our phases; and of what else the executor took, ``garbage``: its JVM's collections as far
-    as they fit there (those while Python is in a phase hold nobody up), and ``python``: starting Python workers,
-    importing, and moving data between files, the JVM and Python.
+    task and packing the result; the phases of blocks; and the rest of the executors' time as ``garbage`` and
+    ``python``. ``garbage``: garbage collections of the JVM, as far as they fit into the rest (those during a phase in
+    Python delay nothing). ``python``: starting Python workers, importing, and moving data between files, the JVM and
+    Python.
 
     Parameters
     ----------
+    events
+        The contents of the event log.
     records
-        What iterations of blocks left; those count whose middle lies within a task: clocks of several nodes differ a
-        little.
+        The records of blocks' iterations. An iteration counts if its middle lies within a task, since the clocks of
+        several nodes differ a little.
     """
     parts = dict.fromkeys(TASK_PARTS, 0.0)
     for record in records:
@@ -169,7 +174,7 @@ def task_parts(events: Events, records: Rows) -> dict[str, float]:
 
 
 def union_s(spans: Sequence[Span]) -> float:
-    """How long one or more of some spans lasted, s.
+    """The time covered by at least one of some spans, s.
 
     >>> union_s([(0, 2), (1, 3), (5, 6)])
     4.0
@@ -182,16 +187,16 @@ def union_s(spans: Sequence[Span]) -> float:
 
 
 def spark_rows(task: Task, drivers: Sequence[Driver], records: Rows) -> Rows:
-    """One row per start of Spark and part of its time.
+    """The rows of ``bigbrain_spark.tsv`` for a run: one per start of Spark and part of its time.
 
     Parameters
     ----------
     task
         The run.
     drivers
-        What each start left, the first one first.
+        What each start of Spark recorded, earliest first.
     records
-        What the run's iterations left.
+        The records of the run's iterations.
     """
     rows = []
     for attempt, driver in enumerate(drivers, 1):

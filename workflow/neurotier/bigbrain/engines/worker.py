@@ -1,7 +1,7 @@
-"""What an engine starts for each block: ``python3 -m neurotier.bigbrain.engines.worker PLAN BLOCK ITERATION|all LOG``.
+"""The process that does one block: ``python3 -m neurotier.bigbrain.engines.worker PLAN BLOCK ITERATION|all LOG``.
 
-``PLAN`` is the run's ``plan.json``, ``LOG`` gets what is printed. A failure is one line on the terminal and in the log,
-and the exit code tells its kind. argparse would cost each of thousands of blocks a tenth of its start.
+``PLAN`` is the run's ``plan.json``; what is printed also goes to ``LOG``. A failure is one line on the terminal and in
+the log, and the exit code tells its kind. argparse is not used: it would add a tenth to the start of each process.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # NumPy would start threads that nobody uses
+for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # otherwise NumPy would start threads that are not needed
     os.environ.setdefault(_pool, "1")
 
-if __name__ == "__main__":  # so that it stays pending, which tells of a suspension, also during imports
+if __name__ == "__main__":  # a SIGCONT that stays pending shows that the process was suspended, even while importing
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
 
 from neurotier.bigbrain.engines.increment import increment  # noqa: E402
@@ -30,9 +30,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main() -> int:
-    """Run the command line; returns the exit code of the process."""
+    """Run the command line; return the exit code of the process."""
     plan, name, which, log = sys.argv[1:]
-    start_s, exit_code = -age_s() + time.time(), 0  # held up in between, it would have begun too early
+    start_s, exit_code = -age_s() + time.time(), 0  # in this order, so that a delay in between cannot make it too early
     try:
         task = Task.load(Path(plan))
         done = work(task, find_block(task, name), None if which == EVERY else int(which), start_s)
@@ -51,22 +51,22 @@ def main() -> int:
 def work(
     task: Task, block: Block, iteration: int | None, start_s: float | None, given: bytes | None = None
 ) -> list[int]:
-    """Do one iteration of a block, or all that are left; returns those done.
+    """Do one iteration of a block, or all that are left; return those done.
 
-    ``given`` is what the one iteration is to read, if the engine has read it already.
+    ``given`` is the content that the one iteration is to read, if the engine has read it already.
 
-    The iteration before the one that is read is removed unless it is to be kept: no start of any engine, however the
-    last one ended, needs it again.
+    The output of the iteration before the one that is read is removed unless it is to be kept, since no later start of
+    an engine can need it.
 
     Raises
     ------
     InputError
-        If what is to be read is not there, or not what it should be.
+        If the file to read is missing, or not as it should be.
     TierError
-        If a tier is full, or fails.
+        If a tier is full or fails.
     """
     try:
-        with exclusive(Path(task.records, block.block)):  # a process may have outlived a killed engine
+        with exclusive(Path(task.records, block.block)):  # a worker may have outlived a killed engine
             todo = [iteration] if iteration else list(range(task.last_written(block) + 1, task.iterations + 1))
             for k in todo:
                 task.record(block, k).unlink(missing_ok=True)
@@ -80,7 +80,7 @@ def work(
 
 
 def find_block(task: Task, name: str) -> Block:
-    """A block of a run by its name."""
+    """Find a block of a run by its name."""
     found = next((block for block in task.blocks if block.block == name), None)
     if found is None:
         raise InputError("is no block of this run", name, "see its blocks.tsv")
@@ -88,9 +88,9 @@ def find_block(task: Task, name: str) -> Block:
 
 
 def unwind(number: int, _frame: object) -> NoReturn:
-    """End this process, which then removes what it has half written."""
+    """End this process by an exception, so that it removes what it has half written."""
     for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)  # GNU parallel, the kernel and a terminal may all say it
+        signal.signal(each, signal.SIG_IGN)  # GNU parallel, the kernel and a terminal may all send one
     sys.exit(128 + number)
 
 
@@ -100,4 +100,4 @@ if __name__ == "__main__":
     end_with_parent()
     _exit_code = main()
     sys.stdout.flush()
-    os._exit(_exit_code)  # taking Python and NumPy down in order is a seventh of what a block's process costs
+    os._exit(_exit_code)  # an orderly shutdown of Python and NumPy would be a seventh of the cost of this process
