@@ -1,20 +1,20 @@
-"""The published experiment: the raw logs of Hayot-Sasson, Brown and Glatard (2020) as runs that can be compared.
+"""The published BIDS App example: the raw logs of Hayot-Sasson, Brown and Glatard (2020) as runs that can be compared.
 
-Their repository has a folder ``<condition>-<number>`` per run below ``bids-app-example``, with ``tasks.json`` (start,
+Their repository has a folder ``<condition>-<number>`` for each run in ``bids-app-example``, with ``tasks.json`` (start,
 end, exit code, real, user and system time of every task) and ``makespan_seconds``.
 
 What the logs mean
 ------------------
-- ``Start`` and ``Finish`` are whole seconds, ``real time`` is what ``time`` measured around the launcher, in ms; the
-  two agree within 1 s in all 8,220 tasks of the 12 logs at hand (mean difference 0.0 s). Moments are therefore taken
-  as they stand: between them never more than the 25 or 96 tasks run that were asked for, whereas with
-  ``Finish - real time`` as start up to 39 and 118 would. Wall time of a task is its ``real time``.
-- ``makespan_seconds`` is the end of the task that is last by name less the start of the one that is first by name
-  (so it comes out in all 12 logs), and not the last end less the first start: up to 31 s too short. It is kept beside
-  the one computed here from the tasks.
-- How many tasks were asked to run at once is not in the log: see :func:`asked_parallelism`.
-- That the page cache was emptied before each run is in their instructions, but no log shows it: ``as found``.
-- The launcher read a participant's whole site before it started the container; most of a task's time is that.
+- ``Start`` and ``Finish`` are in whole seconds; ``real time`` is what ``time`` measured around the launcher, in ms. The
+  two agree within 1 s in all 8,220 tasks of the 12 logs at hand (mean difference 0.0 s). Starts and ends are therefore
+  used as logged: with these, no more than the requested 25 or 96 tasks ever run at once, whereas with ``Finish - real
+  time`` as the start up to 39 and 118 would. The wall time of a task is its ``real time``.
+- ``makespan_seconds`` is not the last end minus the first start: it is the end of the task whose name sorts last minus
+  the start of the task whose name sorts first (as all 12 logs confirm), which is up to 31 s too short. It is kept
+  alongside the makespan that is computed from the tasks.
+- The requested number of simultaneous tasks is not in the log; see :func:`asked_parallelism`.
+- The authors' instructions say that the page cache was emptied before each run, but no log shows it: ``as found``.
+- The launcher read a participant's whole site before it started the container, which takes most of a task's time.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from neurotier.run.compared import MEMORY, Compared, valid_unless
 
 TOOL = "bids-app-example"
 FOLDERS = (".", "bids-app-example", "*/bids-app-example", "*/*/bids-app-example")
-"""Where a checkout, or part of one, keeps the runs."""
+"""Folders of a checkout, or of a part of one, in which the runs may be."""
 
 PARALLELISMS = (25, 96)
 """Simultaneous tasks that the paper requested."""
 
 CONDITIONS: dict[str, tuple[str, str]] = EXPERIMENT["bids_app"]
-"""Placement and its kind, by the name that the repository gives a condition."""
+"""Placement and its kind, by the repository's name of a condition."""
 
 IMAGE, IMAGES_TIER = "bids-example.simg", "Isilon"
 LOG = "tasks.json"
@@ -52,14 +52,14 @@ DURATION = re.compile(r"(?P<minutes>\d+)m(?P<seconds>\d+(\.\d+)?)s")
 
 
 def published_runs(path: Path) -> Compared:
-    """All published runs of a checkout, of a part of one, or of its folder ``bids-app-example``.
+    """Read all published runs of a checkout, of a part of one, or of its folder ``bids-app-example``.
 
-    A run whose log is damaged is invalid, with the reason; a damaged ``makespan_seconds`` counts as missing.
+    A run with a damaged log is invalid, with the reason; a damaged ``makespan_seconds`` counts as missing.
 
     Raises
     ------
     InputError
-        If there is no run below the path whose log can be read.
+        If no run at or below the path has a readable log.
     """
     skipped = list[Skipped]()
     compared = find_published(path, skipped)
@@ -80,7 +80,7 @@ def published_runs(path: Path) -> Compared:
 
 
 def find_published(path: Path, skipped: list[Skipped]) -> Compared:
-    """All published runs at or below a path; what could not be read is added to ``skipped``."""
+    """Read all published runs at or below a path; files that cannot be read are added to ``skipped``."""
     compared, repetitions = Compared(), Counter[tuple[str, int]]()
     for log in sorted(find_logs(path), key=run_name):
         with skipping(log, skipped):
@@ -95,7 +95,7 @@ def find_published(path: Path, skipped: list[Skipped]) -> Compared:
 
 
 def find_logs(path: Path) -> set[Path]:
-    """The files ``tasks.json`` of the first place that has any; of a run's own folder, its one."""
+    """The files ``tasks.json`` in the first of :data:`FOLDERS` that has any; for a run's own folder, its only one."""
     if NAME.fullmatch(path.resolve().name) and (path / LOG).is_file():
         return {path.resolve() / LOG}
     for folder in FOLDERS:
@@ -106,17 +106,17 @@ def find_logs(path: Path) -> set[Path]:
 
 
 def run_name(log: Path) -> tuple[str, int]:
-    """Condition and number of the folder that a log is in."""
+    """The condition and the number of a run, from the name of its log's folder."""
     match = NAME.fullmatch(log.parent.name)
-    assert match is not None, log  # noqa: S101  # find_logs has seen to it
+    assert match is not None, log  # noqa: S101  # find_logs guarantees this
     return match["condition"], int(match["number"])
 
 
 def asked_parallelism(running: int) -> int:
-    """Requested simultaneous tasks, from the most that ran: the smaller of 25 and 96 that is not below it.
+    """The requested number of simultaneous tasks, from the most that ran: the smaller of 25 and 96 that is not below.
 
-    GNU Parallel fills its slots as long as tasks are left, so a run of 685 tasks reaches what was requested; in the
-    logs at hand the most is exactly 25 or 96. Above 96 it is taken as it is.
+    GNU Parallel fills its slots as long as tasks are left, so a run of 685 tasks reaches the requested number; in the
+    logs at hand, the most is exactly 25 or 96. A number above 96 is taken as it is.
 
     >>> [asked_parallelism(running) for running in (25, 24, 96, 128)]
     [25, 25, 96, 128]
@@ -125,7 +125,7 @@ def asked_parallelism(running: int) -> int:
 
 
 def read_tasks(log: Path) -> tuple[Rows, int]:
-    """The successful tasks of a log, as rows of ``compared_participants.tsv``, and how many were not."""
+    """The successful tasks of a log, as rows of ``compared_participants.tsv``, and the number of failed ones."""
     try:
         entries = json.loads(log.read_text())["tasks"]
         good = [participant_row(log, entry) for entry in entries if entry["Exit code"] == "0"]
@@ -135,7 +135,7 @@ def read_tasks(log: Path) -> tuple[Rows, int]:
 
 
 def participant_row(log: Path, entry: Mapping[str, str]) -> Row:
-    """The row of a task; ``ValueError`` if a time cannot be read or is not possible."""
+    """The row of a task; raises ``ValueError`` if a time cannot be read or is impossible."""
     start_s, end_s = moment_s(entry["Start"]), moment_s(entry["Finish"])
     wall_s, user_s, system_s = (duration_s(entry[f"{kind} time"]) for kind in ("real", "user", "system"))
     if end_s < start_s:
@@ -155,7 +155,7 @@ def participant_row(log: Path, entry: Mapping[str, str]) -> Row:
 
 
 def moment_s(text: str) -> float:
-    """A moment as ``date`` prints it, in s since 1970-01-01 UTC; a time zone that mail does not know counts as UTC.
+    """Convert a time printed by ``date`` to s since 1970-01-01 UTC; a time zone unknown to e-mail counts as UTC.
 
     >>> moment_s("Tue Sep  3 17:21:44 EDT 2019"), moment_s("Tue Dec  3 16:21:44 EST 2019")
     (1567545704.0, 1575408104.0)
@@ -167,7 +167,7 @@ def moment_s(text: str) -> float:
 
 
 def duration_s(text: str) -> float:
-    """A duration as the shell's ``time`` prints it, in s.
+    """Convert a duration printed by the shell's ``time`` to s.
 
     >>> duration_s("1m6.671s")
     66.671
@@ -184,7 +184,7 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
     Parameters
     ----------
     tasks, failed
-        What :func:`read_tasks` found.
+        The result of :func:`read_tasks`.
     """
     condition, _ = run_name(log)
     placement, kind = CONDITIONS.get(condition, (condition, ""))
@@ -215,7 +215,7 @@ def run_row(log: Path, tasks: Sequence[Row], failed: int = 0) -> Row:
 
 
 def logged_makespan_s(file: Path) -> float | None:
-    """What ``makespan_seconds`` says; ``None`` without such a file."""
+    """The makespan in a file ``makespan_seconds``, s; ``None`` if there is no such file."""
     try:
         return float(file.read_text()) if file.exists() else None
     except ValueError:

@@ -1,21 +1,21 @@
 """The published BigBrain incrementation: the logs of GNU Parallel and of Spark as runs.
 
-A log is one run of one condition. Its name tells which: ``[spark-]EPOCH-LABEL_ITit_PROCESSEScpus_RESbb-REP.out``; what
-else stands between underscores (``60delay``, ``withpc``, ``npc``, ``em``) sets a run apart and is kept as its
-``variant``. One row per phase, five fields: phase, start, end, file, thread.
+A log is one run of one condition, which its name gives: ``[spark-]EPOCH-LABEL_ITit_PROCESSEScpus_RESbb-REP.out``. Other
+words between underscores (``60delay``, ``withpc``, ``npc``, ``em``) distinguish further runs and are kept as the
+``variant``. A log has one row per phase, with five fields: phase, start, end, file, thread.
 
 What the logs mean
 ------------------
-- GNU Parallel: fields are parted by spaces, times are s since 1970. ``read_file`` is NiBabel's opening of a block: it
-  loads the header and maps the rest. The block is read within ``increment_file``. ``task_duration`` is the whole task
-  and is written last, so a task that failed has none.
-- Spark: fields are parted by commas, times are s since the driver's start. The first row, ``driver_program``, is the
-  whole run, the start of Spark included. ``load_img`` turns bytes that Spark has read (which no row shows) into an
+- GNU Parallel: fields are separated by spaces, times are s since 1970. ``read_file`` is NiBabel's opening of a block,
+  which loads the header and maps the rest. The block is read during ``increment_file``. ``task_duration`` is the whole
+  task and is written last, so a failed task has none.
+- Spark: fields are separated by commas, times are s since the driver's start. The first row, ``driver_program``, is the
+  whole run, including the start of Spark. ``load_img`` turns bytes that Spark has read (which no row shows) into an
   image, ``increment_data`` adds one, ``save_incremented`` writes.
-- A block without a write is incomplete: the local SSD was full. Such blocks were read and incremented, so they count
-  in the phase sums, but having no ``task_duration`` they do not count in the makespan.
-- A block that is not in the log at all, or that was written by a task without an end, was lost: the log is a part.
-- Runs with ``em`` in their name emulate a large image: 1,000 tasks over 70 files.
+- A block without a write is incomplete, because the local SSD was full. Such blocks were read and incremented, so they
+  count in the phase sums; but they have no ``task_duration``, so they do not count in the makespan.
+- A block that is not in the log at all, or that was written by a task without an end, was lost: the log is partial.
+- Runs with ``em`` in their name emulate a large image with 1,000 tasks over 70 files.
 - Label ``tmpfs`` is Optane in Memory mode, where all memory is Optane; ``tmpfsAD`` is DRAM.
 """
 
@@ -40,10 +40,10 @@ from neurotier.published.skipped import UNNAMED, Skipped, skipping
 HEADER, INCREMENT, WRITE, TASK, DRIVER = "load header", "read+increment", "write", "task", "driver"
 
 EMULATED = "em"
-"""Word in the names of runs whose many tasks share a few files, to emulate an image larger than the device."""
+"""Word in the names of runs whose many tasks share a few files to emulate an image larger than the device."""
 
 LATER = "_redo"
-"""A folder with this name holds runs that were repeated later: the paper's figures show these."""
+"""End of the names of folders with runs that were repeated later, which are the ones in the paper's figures."""
 
 NAME = re.compile(
     r"(?P<spark>spark-)?(?P<epoch>\d+)-(?P<label>[^_]+)_(?P<iterations>\d+)it_(?P<processes>\d+)cpus?"
@@ -54,7 +54,7 @@ BLOCK = re.compile(r"bigbrain_(\d+)_(\d+)_(\d+)")
 
 
 def place_of(label: str) -> tuple[str, str]:
-    """Device, and mode of Optane, by a label in the logs.
+    """The device and the mode of Optane that a label in the logs stands for.
 
     >>> place_of("localAD"), place_of("newtier")
     (('local SSD', 'App Direct'), ('newtier', 'Memory mode'))
@@ -64,7 +64,7 @@ def place_of(label: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Phase:
-    """One row of a log; times in s, as logged. The block of phase ``driver`` is empty."""
+    """One row of a log, with times in s as logged. The block of phase ``driver`` is empty."""
 
     name: str
     start_s: float
@@ -91,13 +91,13 @@ class BlockRun:
     path
         Its log.
     condition
-        From its name; a variant has the rest of the name, such as ``60delay withpc``.
+        Its condition, from the name of the log; the variant has the rest of the name, such as ``60delay withpc``.
     label
-        The device's name in the name of the log.
+        The label of the device in the name of the log.
     repetition
-        Number in the name of the log, from 0.
+        The number in the name of the log, from 0.
     phases
-        Rows of the log, in order.
+        The rows of the log, in order.
     """
 
     path: Path
@@ -108,15 +108,16 @@ class BlockRun:
 
     @property
     def makespan_s(self) -> float:
-        """Makespan as published, s: latest end - earliest start of the tasks that ended; of Spark, the driver's time.
+        """The makespan as published, s: latest end - earliest start of the tasks that ended; with Spark, the driver's
+        time.
 
-        Reading a block whose write is missing is therefore left out at both ends; :attr:`span_s` has it.
+        A block whose write is missing therefore does not extend it at either end; :attr:`span_s` includes such blocks.
         """
         return span_s([phase.span for phase in self.named(TASK, DRIVER) or self.work])
 
     @property
     def span_s(self) -> float:
-        """Latest end - earliest start of any phase of any block, s: incomplete ones too, but no start of Spark."""
+        """Latest end - earliest start of any phase of any block, even incomplete, s; without the start of Spark."""
         return span_s([phase.span for phase in self.work])
 
     @cached_property
@@ -125,44 +126,46 @@ class BlockRun:
         return self.named(HEADER, INCREMENT, WRITE)
 
     def named(self, *names: str) -> list[Phase]:
-        """The phases of some names."""
+        """The phases with these names."""
         return [phase for phase in self.phases if phase.name in names]
 
     def sum_s(self, *names: str) -> float:
-        """Sum of the durations of phases over all blocks, s; of Spark, loading headers is turning bytes into images,
-        and incrementing is without reading."""
+        """The sum of the durations of these phases over all blocks, s.
+
+        With Spark, loading headers means turning bytes into images, and incrementing does not include reading.
+        """
         return math.fsum(phase.duration_s for phase in self.named(*names))
 
     @property
     def mean_parallelism(self) -> float:
-        """Mean number of blocks in a phase at once, as published: the phases' sum over the makespan."""
+        """The mean number of blocks in a phase at a time, as published: the sum of the phases over the makespan."""
         return self.sum_s(HEADER, INCREMENT, WRITE) / self.makespan_s if self.makespan_s else 0.0
 
     @cached_property
     def blocks(self) -> list[str]:
-        """Names of the blocks that the log knows, sorted."""
+        """The names of the blocks in the log, sorted."""
         return sorted({phase.block for phase in self.work})
 
     @cached_property
     def incomplete_blocks(self) -> list[str]:
-        """Blocks that were read at least once more than written."""
+        """The blocks that were read more often than written, or never written."""
         reads, writes = (Counter(phase.block for phase in self.named(name)) for name in (HEADER, WRITE))
         return [block for block in self.blocks if writes[block] < max(1, reads[block])]
 
     @property
     def is_emulated(self) -> bool:
-        """Whether its tasks share files: a task stands for a block then."""
+        """Whether its tasks share files; each task then stands for a block."""
         return EMULATED in re.findall(r"\w+", self.condition.variant)
 
     @property
     def missing_blocks(self) -> int:
-        """How many blocks of the image the log does not know: their tasks failed at once, or the log is a part."""
+        """How many blocks of the image are not in the log: their tasks failed immediately, or the log is partial."""
         known = len(self.named(HEADER)) if self.is_emulated else len(self.blocks)
         return max(0, self.condition.blocks - known)
 
     @property
     def invalid_because(self) -> str:
-        """Why the log is not that of a whole run; empty if it is: every block is in it, and no task lacks its end."""
+        """Why the log is not that of a whole run; empty if every block is in the log and every task has its end."""
         if self.missing_blocks:
             verb = "block is" if self.missing_blocks == 1 else "blocks are"
             return f"{self.missing_blocks} {verb} not in the log"
@@ -177,12 +180,12 @@ class BlockRun:
 
     @property
     def data_bytes(self) -> int:
-        """Size of the image, bytes: D of the model, once per iteration."""
+        """Size of the image times the iterations, bytes: D of the model."""
         return self.condition.block_bytes * self.condition.iterations
 
 
 def find_runs(root: Path, skipped: list[Skipped]) -> list[BlockRun]:
-    """All runs at or below a path, as in the paper's figures, repetitions last; other logs are added to ``skipped``.
+    """Read all runs at or below a path, sorted by condition, then by repetition; other logs are added to ``skipped``.
 
     Raises
     ------
@@ -207,7 +210,7 @@ def find_runs(root: Path, skipped: list[Skipped]) -> list[BlockRun]:
 
 
 def find_logs(root: Path) -> Iterator[Path]:
-    """Files ``*.out`` at or below a path, in order, without storage benchmarks and hidden files."""
+    """The files ``*.out`` at or below a path, sorted, without storage benchmarks and hidden files."""
     if not root.exists():
         raise InputError("is not there", root, "give a checkout of big-data-lab-team/paper-memory-storage")
     for path in [root] if root.is_file() else sorted(root.rglob("*.out")):
@@ -217,7 +220,7 @@ def find_logs(root: Path) -> Iterator[Path]:
 
 
 def made_again(run: BlockRun, again: Collection[IncrementCondition]) -> BlockRun:
-    """The run; as a variant if it was made again later, as the paper's figures show it."""
+    """The run, marked as a variant if it was repeated later, since the paper's figures show the later one."""
     folder = run.path.parent.name
     if run.invalid_because or folder.endswith(LATER) or run.condition not in again:
         return run
@@ -226,7 +229,7 @@ def made_again(run: BlockRun, again: Collection[IncrementCondition]) -> BlockRun
 
 
 def read_run(path: Path) -> BlockRun:
-    """Read a log; ``ValueError`` says what is wrong if its name tells no condition, or it is not whole."""
+    """Read a log; raises ``ValueError`` with the reason if its name gives no condition, or if it is not whole."""
     match = NAME.fullmatch(path.name)
     if match is None:
         raise ValueError("is not named as the published logs are: [spark-]EPOCH-LABEL_ITit_PROCESSEScpus_RESbb-REP.out")
@@ -262,7 +265,7 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
         phase = names[name]
         if phase not in (TASK, DRIVER):
             block_of[thread] = file.rpartition("-")[2]  # written blocks are named inc-BLOCK
-        # the row of a task names no block: it is that of its thread's rows before it
+        # the row of a task does not name its block, which is that of the previous rows of its thread
         block = "" if phase == DRIVER else block_of.get(thread, "")
         try:
             start_s, end_s = float(start), float(end)
@@ -276,7 +279,7 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
 
 
 def resolution_of(blocks: set[str]) -> int:
-    """Resolution, um, by where the blocks begin."""
+    """The resolution, um, from the voxels where the blocks begin."""
     corners = [tuple(map(int, match.groups())) for block in blocks if (match := BLOCK.match(block))]
     for resolution_um, grid in GRIDS.items():
         if corners and all(at % step == 0 for corner in corners for at, step in zip(corner, grid, strict=True)):

@@ -1,21 +1,22 @@
-"""The paper's claims that state a number or an order (``claims.yaml``), each checked against its raw logs.
+"""Check the paper's claims that state a number or an order (``claims.yaml``) against its raw logs.
 
-A claim has checks, or is one. A check has cases: every combination of its ``measure``, ``engine``, ``um``,
-``processes`` and ``device``, each one value or a list. With ``over``, the figure of a case is divided by that of the
-same case but for what ``over`` names; by the least, if that is a list. What is expected of the figures:
+A claim has checks, or is itself a check. A check has cases: every combination of its ``measure``, ``engine``, ``um``,
+``processes`` and ``device``, each of which is one value or a list. With ``over``, the figure of a case is divided by
+that of another case, which differs only in what ``over`` names; if this is a list, by the least. The figures may have
+to meet these expectations:
 
 ``said``
-    A figure, or the two ends of a range; or either for each of the devices that it names.
+    Each figure is this number, or within this range of two numbers; or a number or range for each device named.
 ``above``, ``below``
-    A bound.
+    Each figure is above or below this bound.
 ``least``, ``greatest``
-    Where it is least, or greatest, among those ``device`` which there are figures.
+    The least or greatest figure is that of this device, among those that have figures.
 ``ascending``
-    That they are in the order of ``device``.
+    The figures ascend in the order of ``device``.
 ``similar``
-    How many times the least the greatest may be.
+    The greatest figure is less than this many times the least.
 ``alike``
-    That two do not differ, by Welch's test: not told by so few repetitions unless their ratio is known to a tenth.
+    Two conditions do not differ, by Welch's test; undecided unless the repetitions give their ratio to a tenth.
 
 A check without any of these only shows its figures.
 """
@@ -51,17 +52,17 @@ AGREES, NEAR = 0.1, 0.3
 """A figure agrees if it is within a tenth of the stated one, and is near if it is within three tenths."""
 
 SIGNIFICANT = 0.05
-"""Makespans differ if chance would make them differ so less often than this."""
+"""Makespans differ if the p-value of the test is below this."""
 
 BIDS_APP = "bids-app"
 
 
 class AbsentError(LookupError):
-    """The logs at hand do not contain what a claim is about."""
+    """An error that says that the logs at hand do not contain what a claim is about."""
 
 
 class Case(NamedTuple):
-    """What one figure is of; ``device`` is a device in a mode, as figures call it."""
+    """The case that a figure describes; ``device`` is the name of a device in a mode."""
 
     measure: str
     engine: str
@@ -76,12 +77,12 @@ class Case(NamedTuple):
 
     @property
     def placement(self) -> str:
-        """The device as the BIDS App example knows it: but for Optane, in Memory mode alone."""
+        """The device's name in the BIDS App example, which has all devices but Optane only in Memory mode."""
         name, mode = device_and_mode(self.device)
         return f"{name} {mode}" if name == "Optane" else name
 
     def within(self, several: Iterable[Case]) -> str:
-        """What distinguishes a case from others."""
+        """What distinguishes a case from several others, in words."""
         words = {
             "measure": written()["names"].get(self.measure, self.measure),
             "engine": written()["names"][self.engine],
@@ -94,13 +95,13 @@ class Case(NamedTuple):
 
 @cache
 def written() -> Row:
-    """The claims, and the words of their cases."""
+    """The contents of ``claims.yaml``: the claims, and the words that describe their cases."""
     claims: Row = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return claims
 
 
 def outside_s(run: BlockRun) -> float:
-    """Mean time that a task took besides its phases, s."""
+    """The mean time that a task spent outside its phases, s."""
     ended = {task.block for task in run.named(TASK)}
     inside_s = sum(one.duration_s for one in run.work if one.block in ended)
     return (run.sum_s(TASK) - inside_s) / max(len(ended), 1)
@@ -117,7 +118,7 @@ OF_A_RUN: dict[str, Callable[[BlockRun], float]] = {
     "outside_s": outside_s,
     "data_gib": lambda run: run.data_bytes / 2**30,
 }
-"""Measures that are means over the repetitions without outliers."""
+"""Measures of a single run, which are averaged over the repetitions without outliers."""
 
 OF_ALL: dict[str, Callable[[Sequence[BlockRun]], float]] = {
     "fastest_write_s": lambda runs: min(one.duration_s for run in steady(runs) for one in run.named(WRITE)),
@@ -128,11 +129,11 @@ OF_ALL: dict[str, Callable[[Sequence[BlockRun]], float]] = {
     "unwritten_blocks": lambda runs: statistics.fmean(len(run.incomplete_blocks) for run in runs),
     "repetitions": len,
 }
-"""Measures of all repetitions, as the paper has them."""
+"""Measures of all repetitions together, as in the paper."""
 
 
 def figure_of(replay: Replay, case: Case) -> float:
-    """The figure of a case; raises :class:`AbsentError` if its runs are missing."""
+    """The figure of a case; raises :class:`AbsentError` if its logs are missing."""
     measure, one = case.measure, case.condition
     if measure == "sites":
         if not (tasks := replay.bids_app.participants):
@@ -158,7 +159,7 @@ def figure_of(replay: Replay, case: Case) -> float:
 
 
 def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
-    """Every repetition of a case's condition."""
+    """Every repetition of a case's condition; raises :class:`AbsentError` if there is none."""
     if case.condition not in replay.conditions:
         about = f"{case.processes} processes at {case.um} µm, {written()['names'][case.engine]}"
         raise AbsentError(f"no run of {case.device} with {about}")
@@ -166,14 +167,14 @@ def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
 
 
 def cases_of(about: Row, otherwise: Row) -> list[Case]:
-    """All combinations of what a check names, the places of each in order."""
+    """All combinations of the values that a check names, in order; other values are from ``otherwise``."""
     values = [about.get(name, otherwise[name]) for name in Case._fields]
     return [Case(*one) for one in itertools.product(*(one if isinstance(one, list) else [one] for one in values))]
 
 
 @dataclass
 class Judged:
-    """What the checks of a claim found: how far each figure is off, as a share, and which runs are missing."""
+    """The results of a claim's checks: texts, how far each figure is off, as a share, and which runs are missing."""
 
     replay: Replay
     texts: list[str] = field(default_factory=list)
@@ -208,14 +209,14 @@ class Judged:
 
     @contextmanager
     def noting_absent(self) -> Iterator[None]:
-        """Note what the logs do not contain."""
+        """Catch :class:`AbsentError`, and note what the logs do not contain."""
         try:
             yield
         except AbsentError as error:
             self.missing.append(str(error))
 
     def under(self, case: Case, check: Row) -> float:
-        """The divisor of a case's figure: the least of those known."""
+        """The divisor of a case's figure: the least of the figures that ``over`` names and that are known."""
         if "over" not in check:
             return 1.0
         found = []
@@ -251,7 +252,7 @@ class Judged:
 
     @property
     def row(self) -> Row:
-        """Figures and verdict. While runs are missing, a claim can be contradicted, but not confirmed."""
+        """The figures and the verdict. If runs are missing, a claim can be contradicted, but not confirmed."""
         missing = list(dict.fromkeys(self.missing))
         if not self.off:
             verdict = UNKNOWN
@@ -263,7 +264,7 @@ class Judged:
 
 
 def truths(check: Row, found: Mapping[Case, float]) -> list[bool]:
-    """What is expected of the figures but for what was said, each true or not."""
+    """Whether each expectation other than ``said`` is met."""
     low, high, every = check.get("above", -math.inf), check.get("below", math.inf), found.values()
     is_so = [low < value < high for value in every] if {"above", "below"} & check.keys() else []
     is_so += [max(every) < check["similar"] * min(every)] if "similar" in check else []
@@ -277,7 +278,7 @@ def truths(check: Row, found: Mapping[Case, float]) -> list[bool]:
 
 
 def claim_rows(replay: Replay) -> Rows:
-    """Rows of ``published_claims.tsv``, in the order of the paper."""
+    """The rows of ``published_claims.tsv``, in the order of the paper."""
     rows = []
     for claim in written()["claims"]:
         judged = Judged(replay)

@@ -1,4 +1,4 @@
-"""Conditions of the published BigBrain runs: what is repeated, in which figure of the paper, and what is missing."""
+"""Conditions of the published BigBrain runs: their names, the paper's figures that show them, and which are missing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ MEMORY_MODE, APP_DIRECT = "Memory mode", "App Direct"
 OPTANE_AS_MEMORY = "Optane, Memory mode"
 
 EXPERIMENT: Row = read_yaml(Path(__file__).with_name("experiment.yaml").read_text(encoding="utf-8"))
-"""What the paper and its repository say of devices, server and logs."""
+"""What the paper and its repository say about devices, server and logs."""
 
 FIGURES: dict[tuple[int, str, int], int] = {tuple(panel): figure for *panel, figure in EXPERIMENT["figures"]}
-"""The paper's figure (a: makespan, b: phase sums) by resolution (um), engine and processes."""
+"""The number of the paper's figure (a: makespan, b: phase sums) by resolution (um), engine and processes."""
 
 PLACES: dict[str, str] = EXPERIMENT["places"]
-"""Devices in a mode (:func:`tier_of`) in the order of the paper's figures, to the kind of tier that they are."""
+"""The kind of tier that each device in a mode (:func:`tier_of`) is, in the order of the paper's figures."""
 
 STALLED = 1.5
-"""A repetition that takes this many times the median one, or this many times less, is shown separately."""
+"""A repetition that takes this many times as long as the median, or less than the median over this, is an outlier."""
 
 
 def tier_of(device: str, mode: str) -> str:
-    """What a device in a mode is called; there is DRAM in one mode alone.
+    """The name of a device in a mode; DRAM exists in only one mode.
 
     >>> tier_of("Optane", "Memory mode"), tier_of("DRAM", "App Direct")
     ('Optane, Memory mode', 'DRAM')
@@ -43,13 +43,13 @@ def tier_of(device: str, mode: str) -> str:
 
 
 def device_and_mode(tier: str) -> tuple[str, str]:
-    """Device and mode, from what a device in a mode is called."""
+    """The device and the mode, from the name of a device in a mode."""
     device, _, mode = tier.partition(", ")
     return device, mode or APP_DIRECT
 
 
 def device_of(condition: IncrementCondition) -> str:
-    """The device, and the mode of Optane: it is one of memory, and another of storage; others are the same in both."""
+    """The device of a condition; Optane counts as a different device in each mode, all others as the same in both."""
     device, _ = device_and_mode(condition.tier)
     return condition.tier if device == "Optane" else device
 
@@ -64,7 +64,7 @@ def condition(
 
 
 def described(condition: IncrementCondition) -> Row:
-    """The columns of the published tables that say which condition a row is about."""
+    """The columns of the published tables that identify a condition."""
     device, mode = device_and_mode(condition.tier)
     return {
         "resolution_um": condition.resolution_um,
@@ -82,14 +82,14 @@ def condition_of(row: Row) -> IncrementCondition:
 
 
 def order(one: IncrementCondition) -> tuple[object, ...]:
-    """Position of a published condition among others: by image, engine and processes, then as in the figures."""
+    """Sort key of a published condition: by image, engine and processes, then as in the figures."""
     known = list(PLACES)
     at = known.index(one.tier) if one.tier in known else len(known)
     return (-(one.resolution_um or 0), one.engine, one.parallelism, at, one.tier, one.variant)
 
 
 def expected() -> list[IncrementCondition]:
-    """The conditions of the paper's figures, in their order; Optane and Isilon alone held the image at 20 um."""
+    """The conditions of the paper's figures, in their order; only Optane and Isilon could hold the image at 20 um."""
     return [
         condition(*panel, tier)
         for panel in FIGURES
@@ -99,7 +99,7 @@ def expected() -> list[IncrementCondition]:
 
 
 def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
-    """Conditions of the paper's figures that are not there: figure to devices and modes; none of one, ``all``."""
+    """The missing conditions of each of the paper's figures, as devices in a mode, or ``all`` if a figure has none."""
     known, found = set(conditions), dict[int, list[str]]()
     for panel, figure in FIGURES.items():
         of_figure = [one for one in expected() if one.panel == panel]
@@ -109,9 +109,10 @@ def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
 
 
 def steady(runs: Sequence[BlockRun]) -> list[BlockRun]:
-    """The repetitions that are no outliers: not far from the median; of two apart, nobody knows which is one.
+    """The repetitions without outliers, which are far from the median (:data:`STALLED`).
 
-    An outlier took much longer, since something stalled; or much less: it did less, or something was done already.
+    An outlier took much longer because something stalled, or much less because it did less, or found work done. If two
+    repetitions are far apart, both are kept, since either may be the outlier.
     """
     middle_s = statistics.median([run.makespan_s for run in runs] or [0.0])
     near = [run for run in runs if run.makespan_s <= STALLED * middle_s and middle_s <= STALLED * run.makespan_s]

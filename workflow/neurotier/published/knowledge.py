@@ -1,18 +1,18 @@
 """What the measured member of the model knows about a condition, each figure with its source.
 
-Nothing is fitted. What the logs of the device show under load is taken from there (:mod:`neurotier.model.loaded`);
-what they do not show, from Table I, from the device's data sheet, or from what is known of how such a device works.
+Nothing is fitted. What the logs of the device show under load is taken from the logs (:mod:`neurotier.model.loaded`).
+What they do not show is taken from Table I, from the device's data sheet, or from how such a device is known to work.
 
-- **Memory** (DRAM, Optane in Memory mode): reading and writing are copies by the processors, so both share one pool,
-  which is what was in flight when most was; a stream is as fast as the program.
-- **Memory mode, with more than its DRAM holds**: the blocks come round once, so that none is found in DRAM. Reading a
-  block takes what the modules give at 64 bytes a time, which is how the DRAM is filled.
-- **App Direct** and **network**: bandwidths while only reads or only writes are in flight, and what remains while both
-  are, in which tasks also wait for small requests behind the blocks of others. A network tier of which no run is known
-  takes turns (half duplex), as a link of one queue does.
-- **SSD**: Table I and the kernel's settings of write-back.
-- **Spark**: one JVM reads whole files and ships them; it stops for garbage in proportion to what is in flight, so with
-  the number of processes.
+- **Memory** (DRAM, Optane in Memory mode): reading and writing are copies by the processors, so both share one pool of
+  bandwidth, which is taken from the busier part of the time; a stream is as fast as the program.
+- **Memory mode with more data than its DRAM holds**: each block is used once, so none is found in DRAM. Blocks are read
+  with the modules' bandwidth for 64 bytes at a time, which is how the DRAM is filled.
+- **App Direct** and **network**: the bandwidths while only reads or only writes are in flight, and what remains of them
+  while both are, when tasks also wait for small requests behind the blocks of others. A network tier without any known
+  run is taken to alternate between the two (half duplex), as a link with a single queue does.
+- **SSD**: Table I, and the kernel's write-back settings.
+- **Spark**: one JVM reads whole files and ships them; it pauses for garbage collection in proportion to the data in
+  flight, and so to the number of processes.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ SOURCES: dict[str, list[str]] = read_yaml(Path(__file__).with_name("parameters.y
 SERVER: dict[str, Any] = EXPERIMENT["server"]
 
 PAUSE = 4.0
-"""The JVM stood still where blocks came so many times later than usual: by chance that is one gap in 55 (e^-4)."""
+"""The JVM paused where a gap between blocks is this many times the mean; by chance, that is one gap in 55 (e^-4)."""
 
 FASTEST_WAVES = 0.95
 """If something else limits a Spark run, its fastest twentieth of waves shows what the JVM can ship."""
 
 OTHERS_COUNT = 0.5
-"""Weight of runs with another number of processes, relative to those with the same."""
+"""Weight of runs with another number of processes, relative to those with the same number."""
 
 DEVICE_LIMITS = 0.5
 """If a Spark run reaches this share of what the device gives, the device limits it, not the JVM."""
 
 MOST_MIXED = 2.0
-"""What a tier can do at most while it reads and writes: both as if it did nothing else."""
+"""Most that a tier can do while it reads and writes at once: both at the speed of either alone."""
 
 WIDTH_UNKNOWN = 2.0
 """Factor of an interval if no other condition shows how good the model is."""
@@ -85,10 +85,10 @@ CHOSEN = (
     f"an interval is a factor of {WIDTH_UNKNOWN:g} wide, either way, where no other condition tells its width",
     f"a repetition counts in nothing that takes {STALLED:g} times as long as the middle one, or as much less",
 )
-"""Values that were chosen, once for all conditions."""
+"""The values that were chosen, once for all conditions, in words."""
 
 DEVICE, JVM = "device", "JVM"
-"""The model's names of the device, and of what ships blocks to Python."""
+"""The model's tiers: the device, and the JVM, which ships blocks to Python."""
 
 WAYS = "read", "write"
 
@@ -99,15 +99,15 @@ class Shipping(NamedTuple):
     Attributes
     ----------
     first_s
-        From the start of the driver to the first phase of a block, s: the first wave is shipped meanwhile.
+        Time from the start of the driver to the first phase of a block, s, in which the first wave is shipped.
     bytes_per_s
         What it shipped on average after the first wave.
     fastest_bytes_per_s
         What it shipped in the fastest waves.
     pauses
-        Part of the time in which it shipped nothing.
+        Share of the time in which it shipped nothing.
     load_s, increment_s
-        Median time of making an image of a block, and of incrementing it, s.
+        Median time to make an image of a block, and to increment it, s.
     """
 
     first_s: float
@@ -119,12 +119,12 @@ class Shipping(NamedTuple):
 
 
 def evidence_of(replay: Replay) -> DataFrame:
-    """What the runs show of every condition of the paper's figures, on devices that are described: a row for each.
+    """What the runs show about each of the paper's conditions on a known device, with a row for each condition.
 
-    Each condition is read by itself, so that what is learned without one knows nothing of it. The columns are those of
-    :class:`Loaded` and ``unevenness`` (of its streams), of :class:`Shipping`, and ``launch_s``, from the end of a
-    process to the first row of its successor, s: starting Python and its libraries. Of Spark, only what its JVM does is
-    known, because no row of its logs shows its reading.
+    Each condition is read separately, so that what is learned without a condition cannot depend on it. The columns are
+    those of :class:`Loaded`; ``unevenness`` (of the streams); those of :class:`Shipping`; and ``launch_s``, the time
+    from the end of a process to the first row of its successor, s, which starts Python and its libraries. With Spark,
+    only the work of the JVM is known, because no row of the logs shows its reading.
     """
     from pandas import DataFrame
 
@@ -135,7 +135,7 @@ def evidence_of(replay: Replay) -> DataFrame:
 
 
 def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
-    """What is known of a condition, from the repetitions that are no outliers."""
+    """What the repetitions of a condition, given without outliers, show."""
     if runs[0].condition.engine == SPARK:
         shown = [one for one in map(shipping_in, runs) if one is not None]
         return dict(zip(Shipping._fields, map(statistics.fmean, zip(*shown, strict=True)), strict=bool(shown)))
@@ -148,18 +148,18 @@ def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
 
 
 def streams_of(run: BlockRun) -> list[Stream]:
-    """What read from the device and wrote to it: NiBabel reads a block when it is incremented."""
+    """The streams that read from the device and wrote to it; NiBabel reads a block when it is incremented."""
     return [Stream(phase.name == WRITE, run.block_bytes, *phase.span) for phase in run.named(INCREMENT, WRITE)]
 
 
 def launch_s(run: BlockRun) -> float | None:
-    """From the end of a process to the start of its successor in one run, s; ``None`` if none followed another."""
+    """The time from the end of a process to the start of its successor, s; ``None`` if no process had a successor."""
     gaps = gaps_s([task.span for task in run.named(TASK)], run.condition.parallelism)
     return max(statistics.median(gaps), 0.0) if gaps else None
 
 
 def shipping_in(run: BlockRun) -> Shipping | None:
-    """What one run shows: a block has been shipped when Python begins with it."""
+    """What one run shows about the JVM: a block has been shipped when Python begins with it; ``None`` if too short."""
     wave, made = run.condition.parallelism, run.named(HEADER)
     starts = np.sort([phase.start_s for phase in made])
     if len(starts) <= 2 * wave or starts[-1] <= starts[wave]:
@@ -181,11 +181,11 @@ class Jvm(NamedTuple):
     Attributes
     ----------
     first_s
-        Until the first wave has been shipped, the start of the session included, s.
+        Time until the first wave has been shipped, including the start of the session, s.
     bytes_per_s
         What it ships after that.
     load_s, increment_s
-        Time of making an image of a block, and of incrementing it, s.
+        Time to make an image of a block, and to increment it, s.
     """
 
     first_s: float
@@ -196,12 +196,12 @@ class Jvm(NamedTuple):
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the model is given for a condition: of the JVM ``None`` without Spark, or without a run of it.
+    """What the model is given for a condition; ``jvm`` is ``None`` without Spark, or if no run of Spark is known.
 
     Attributes
     ----------
     parameters
-        Every figure of it, as the columns of ``published_parameters.tsv`` say it.
+        Each figure with its source, with the columns of ``published_parameters.tsv``.
     """
 
     tier: TierSpeed
@@ -213,16 +213,16 @@ class Knowledge:
 
 @dataclass
 class Learner:
-    """Learns what can be known for one condition, and notes each figure.
+    """Learns what can be known about one condition, and records each figure.
 
     Parameters
     ----------
     condition
-        What is to be predicted.
+        The condition to be predicted.
     evidence
-        What may be known (:func:`evidence_of`); nothing else of the runs is looked at.
+        What may be known (:func:`evidence_of`); nothing else about the runs is used.
     replay
-        For Table I.
+        The replay, used for Table I.
     """
 
     condition: IncrementCondition
@@ -232,23 +232,23 @@ class Learner:
 
     @cached_property
     def printed(self) -> tuple[TierSpeed, TierSpeed]:
-        """The condition's device by Table I, and the memory that its writes go to first.
+        """The condition's device by Table I, and the memory to which its writes go first.
 
-        In Memory mode the benchmark of tmpfs, which is not in the printed table, tells of Optane as memory.
+        For Optane in Memory mode, the benchmark of tmpfs in that mode is used, which is not in the printed table.
         """
         table, tier = self.replay.table_one_mb_s, self.condition.tier
         own = self.replay.measured_mb_s.get(tier, table[device_and_mode(tier)[0]])
         return by_table(PLACES[tier], *own), by_table("tmpfs", *table["DRAM"])
 
     def note(self, how: str, value: float, *shown: object) -> float:
-        """Note a figure, how it is known, and what shows it; returns the figure."""
+        """Record a figure, how it is known, and what shows it; return the figure."""
         name, unit, origin, source = SOURCES[how]
         about = {"unit": unit, "origin": origin, "source": source.format(*shown, **SERVER)}
         self.parameters.append({"name": name, "value": float(value), **about})
         return float(value)
 
     def learn(self) -> Knowledge:
-        """Everything for the condition."""
+        """Learn everything about the condition."""
         tier, (_, memory) = self.tier(), self.printed
         if tier.write_back:
             cache, fastest = page_cache(self.condition), self.fastest()[1]
@@ -271,27 +271,27 @@ class Learner:
 
     @cached_property
     def streams(self) -> DataFrame:
-        """Conditions whose streams are known."""
+        """The conditions whose streams are known."""
         return self.evidence.dropna(subset="unevenness")
 
     @cached_property
     def own(self) -> DataFrame:
-        """Those on the condition's device."""
+        """The conditions with known streams on this condition's device."""
         return those(self.streams, self.is_on_device)
 
     def fastest(self) -> tuple[float, float]:
-        """What one process reads and writes at most, bytes/s: its own processing is most of it."""
+        """What one process reads and writes at most, bytes/s, limited mostly by its own processing."""
         seen, (_, memory) = those(self.streams, fits_cores), self.printed
         if seen.empty:
             return memory.read_stream_bytes_per_s, memory.write_stream_bytes_per_s
         return float(seen.fastest_read_bytes_per_s.max()), float(seen.fastest_write_bytes_per_s.max())
 
     def weighted(self, own: DataFrame) -> Any:
-        """Conditions of the device as one; those with another number of processes count less."""
+        """Average conditions into one; those with another number of processes count less."""
         return pooled(own, [1.0 if self.has_as_many(one) else OTHERS_COUNT for one in own.index])
 
     def tier(self) -> TierSpeed:
-        """Speeds of the device."""
+        """The speeds of the device."""
         kind = PLACES[self.condition.tier]
         speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
         seen, how = (self.streams, "unevenness of others") if self.own.empty else (self.own, "unevenness")
@@ -299,7 +299,7 @@ class Learner:
         return replace(speed, unevenness=self.note(how, unevenness, words(self.own)))
 
     def memory_tier(self) -> TierSpeed:
-        """DRAM, or Optane in Memory mode."""
+        """The speeds of DRAM, or of Optane in Memory mode."""
         cached = those(self.own, lambda one: not exceeds_cache(one))
         if len(cached):
             pool = self.note("pool", cached.most_bytes_per_s.max(), words(cached))
@@ -315,21 +315,21 @@ class Learner:
         return TierSpeed(self.missed_bytes_per_s(), pool, read, write, mixed)
 
     def missed_bytes_per_s(self) -> float:
-        """What Memory mode reads when nothing is in its DRAM."""
+        """The bandwidth with which Memory mode reads when nothing is in its DRAM, bytes/s."""
         if len(beyond := those(self.own, exceeds_cache)):
             return self.note("missed read", self.weighted(beyond).mixed_read_bytes_per_s, words(beyond))
         fetch, write_back = (SERVER["modules"] * one for one in SERVER["module_bytes_per_s"])
         return self.note("missed read by its sheet", 1 / (2 / fetch + 1 / write_back))
 
     def disk_tier(self) -> TierSpeed:
-        """The local SSD: one stream uses it up, so Table I tells what many get."""
+        """The speeds of the local SSD: a single stream saturates it, so Table I holds for many streams, too."""
         printed, _ = self.printed
         self.note("disk read", printed.read_bytes_per_s)
         self.note("disk write", printed.write_bytes_per_s)
         return replace(printed, mixed=self.note("mixed on disk", 1.0))
 
     def shared_tier(self) -> TierSpeed:
-        """Optane in App Direct mode, and Isilon."""
+        """The speeds of Optane in App Direct mode, or of Isilon."""
         (printed, _), own = self.printed, self.own
         speeds, mixed = [printed.read_bytes_per_s, printed.write_bytes_per_s], 1.0
         if own.empty:
@@ -346,7 +346,7 @@ class Learner:
         return TierSpeed(speeds[0], speeds[1], speeds[2], speeds[3], mixed)
 
     def launch_s(self) -> float:
-        """What GNU Parallel takes to start a process: Python and its libraries, which are the same on every device."""
+        """Time to start a process with GNU Parallel, s: Python and its libraries take the same on every device."""
         found = self.evidence.dropna(subset="launch_s")
         if found.empty:
             return self.note("launch of nothing known", 0.0)
@@ -354,7 +354,7 @@ class Learner:
         return self.note("launch", some.launch_s.median(), len(some))
 
     def jvm(self, read_bytes_per_s: float) -> Jvm | None:
-        """What the JVM does at the condition's number of processes; ``None``, at no cost, if no run of it is known."""
+        """What the JVM does at the condition's number of processes; ``None`` if no run of Spark is known."""
         found = self.evidence.dropna(subset="first_s")
         if found.empty:
             return None
@@ -370,11 +370,11 @@ class Learner:
         return Jvm(first_s, ships, load_s, self.note("increment", found.increment_s.mean(), spark_words(found)))
 
     def ships_bytes_per_s(self, found: DataFrame) -> float:
-        """What the JVM ships.
+        """The bandwidth with which the JVM ships blocks, bytes/s.
 
-        The mean of runs with as many processes that the JVM limits. If a device limits those, their fastest waves; and
-        from runs with another number of processes, what they ship, with pauses that grow with the blocks in flight; of
-        these two, the geometric mean.
+        It is the mean of the runs with as many processes that the JVM limits. If there are none, it is the geometric
+        mean of up to two estimates: the fastest waves of the runs with as many processes, and what runs with another
+        number of processes ship, with pauses that grow with the number of blocks in flight.
         """
         limited = those(found, lambda one: not self.device_limits(one, found.bytes_per_s[one]))
         if len(same := those(limited, self.has_as_many)):
@@ -393,21 +393,21 @@ class Learner:
         return self.note(how, statistics.geometric_mean(estimates), *shown)
 
     def device_limits(self, one: IncrementCondition, bytes_per_s: float) -> bool:
-        """Whether a run of Spark reached a good part of what its device gives."""
+        """Whether a Spark run reached so much of its device's bandwidth that the device limited it."""
         speed = Learner(one, self.evidence, self.replay).tier()
         one_way_s = 1 / speed.read_bytes_per_s, 1 / speed.write_bytes_per_s
         return bytes_per_s * max(sum(one_way_s) / speed.mixed, *one_way_s) > DEVICE_LIMITS
 
 
 def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
-    """A tier of which only Table I is known, one stream of ``dd``; a tmpfs is spread over all memory modules."""
+    """The speeds of a tier from Table I alone, which has one stream of ``dd``; a tmpfs is spread over all modules."""
     devices = SERVER["modules"] if kind == "tmpfs" else 1
     read, write = bytes_per_s(read_mb_s), bytes_per_s(write_mb_s)
     return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
 
 def those(found: DataFrame, are: Callable[[IncrementCondition], bool], otherwise: DataFrame | None = None) -> DataFrame:
-    """The rows for some of the conditions; if there are none, the others."""
+    """The rows of the conditions for which ``are`` is true; if there are none, ``otherwise``, if given."""
     some = found[found.index.map(are).astype(bool)]
     return otherwise if some.empty and otherwise is not None else some
 
@@ -418,17 +418,17 @@ def fits_cores(condition: IncrementCondition) -> bool:
 
 
 def exceeds_cache(condition: IncrementCondition) -> bool:
-    """Whether Optane in Memory mode has to hold more than its DRAM: what is read and what is written."""
+    """Whether a condition reads and writes more in Optane's Memory mode than the DRAM there can hold."""
     return condition.tier == OPTANE_AS_MEMORY and 2 * condition.block_bytes > int(SERVER["dram_bytes"])
 
 
 def words(own: DataFrame) -> str:
-    """Conditions of a device in short: resolution and processes, each once."""
+    """A short text on the conditions of a device: resolution and processes, without duplicates."""
     return ", ".join(dict.fromkeys(f"{one.resolution_um} um with {one.parallelism}" for one in own.index))
 
 
 def spark_words(found: DataFrame) -> str:
-    """Conditions of Spark in short."""
+    """A short text on conditions with Spark."""
     return ", ".join(f"{one.tier} with {one.parallelism}" for one in found.index)
 
 
@@ -439,7 +439,10 @@ def page_cache(condition: IncrementCondition) -> PageCache:
 
 
 def situation(condition: IncrementCondition, given: Knowledge) -> tuple[Workload, Machine]:
-    """Workload and machine of a condition: what two threads on a core achieve is not asked, as none computes long."""
+    """The workload and the machine of a condition.
+
+    How fast two threads on one core are does not matter, since no process computes for long.
+    """
     size, jvm = condition.block_bytes / condition.blocks, given.jvm
     tiers = {DEVICE: given.tier, cache_of(DEVICE): given.memory}
     machine = Machine(Processors(SERVER["cores"], SERVER["threads"]), page_cache(condition), tiers)

@@ -1,4 +1,4 @@
-"""Published BigBrain runs with the columns that our own have: those of ``bigbrain_runs.tsv`` and an origin."""
+"""Published BigBrain runs with the columns of the user's own runs: those of ``bigbrain_runs.tsv``, and an origin."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from neurotier.published.bigbrain import BlockRun
 from neurotier.published.conditions import condition_of, order
 
 PHASES = {bigbrain.HEADER: HEADER, bigbrain.INCREMENT: INCREMENT, bigbrain.WRITE: WRITE}
-"""The phases of blocks as our own runs have them; reading is within incrementing, or, of Spark, in no phase."""
+"""The phases of blocks as named in the user's own runs. Incrementing includes reading; with Spark, no phase does."""
 
 
 def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> Rows:
-    """Published runs with the columns that conditions and figures need, in the order of the paper's figures.
+    """The published runs with the columns that conditions and figures need, in the order of the paper's figures.
 
     Parameters
     ----------
@@ -35,8 +35,10 @@ def run_rows(runs: Iterable[Row], phases: Iterable[Row]) -> Rows:
 
 
 def phase_rows(run: BlockRun) -> Rows:
-    """The phases of a run's blocks, with what a chart of ``bigbrain_phases.tsv`` draws: the n-th one of a kind is of
-    iteration n."""
+    """The phases of a run's blocks, with the columns that a chart of ``bigbrain_phases.tsv`` needs.
+
+    The n-th phase of a name and block belongs to iteration n.
+    """
     iterations = Counter[tuple[str, str]]()
     rows = []
     for phase in run.work:

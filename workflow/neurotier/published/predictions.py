@@ -1,14 +1,15 @@
-"""What each member of the model predicts for the published conditions of the BigBrain incrementation.
+"""Predict the published conditions of the BigBrain incrementation with each member of the model.
 
 ``paper``
     Eq. (1) with Table I.
 ``fluid measured``
     The fluid model with what the logs of **other** conditions show directly (:mod:`neurotier.published.knowledge`), and
-    nothing fitted. A condition of the paper that has no run here is predicted as well.
+    nothing fitted. Conditions of the paper that have no run in the logs are predicted as well.
 
-The interval of the measured member is as wide as its own errors: those of conditions that may be known and are like it,
-with a twin or without, each predicted without itself and without what is held out. Nine predictions of ten would be
-inside, by Student's distribution, since few errors tell their spread only roughly. Nothing that is held out has a part.
+The interval of the measured member is as wide as its errors for similar conditions, that is, those that may be known
+and have a twin if this condition has one. Each of these is predicted without itself and without what is held out. The
+interval should contain nine predictions of ten, by Student's distribution, since a few errors give their spread only
+roughly. Nothing that is held out contributes.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Predictor:
             for one in self.evidence.index
         }
         self.conditions = list(dict.fromkeys([*self.measured_s, *expected()]))
-        """Those that have runs, and those of the paper's figures that have none."""
+        """The conditions that have runs, and those of the paper's figures that have none."""
 
     def predictions(self) -> Rows:
-        """Rows of ``published_predictions.tsv``: each member for each of the paper's conditions on a known device."""
+        """The rows of ``published_predictions.tsv``: each member for each condition on a known device."""
         return self.rows(self.conditions, CONDITION, "published_predictions")
 
     def validation(self) -> Rows:
@@ -53,7 +54,7 @@ class Predictor:
         return [row for one in held_out for row in self.rows(self.measured_s, one, "published_validation")]
 
     def parameters(self) -> Rows:
-        """Rows of ``published_parameters.tsv``: all that the measured member is given, by condition."""
+        """The rows of ``published_parameters.tsv``: everything that the measured member is given, by condition."""
         return [
             described(one) | parameter
             for one in self.conditions
@@ -61,13 +62,13 @@ class Predictor:
         ]
 
     def rows(self, conditions: Iterable[IncrementCondition], held_out: str, table: str) -> Rows:
-        """What the members predict for some conditions, as rows of a table."""
+        """The members' predictions for some conditions, as rows of a table."""
         return [
             {name: row[name] for name in columns(table)} for one in conditions for row in self.judged(one, held_out)
         ]
 
     def judged(self, condition: IncrementCondition, held_out: str) -> Iterator[Row]:
-        """What each member predicts, compared with the mean of the runs that are no outliers."""
+        """Each member's prediction, compared with the mean of the runs without outliers."""
         runs, measured_s = self.replay.conditions.get(condition, []), self.measured_s.get(condition)
         about = described(condition) | {"held_out": held_out, "measured_s": measured_s}
         about["stalled"] = len(runs) - len(steady(runs))
@@ -85,7 +86,7 @@ class Predictor:
                 yield about | further | {"member": member, "predicted_s": predicted_s, "ratio": ratio, "close": close}
 
     def knowledge(self, condition: IncrementCondition, held: Held) -> Knowledge:
-        """What is known for a condition without those that are held out."""
+        """What is known about a condition from the conditions that are not held out."""
         return Learner(condition, self.evidence[~self.evidence.index.isin(held)], self.replay).learn()
 
     def run(self, condition: IncrementCondition, held: Held) -> SimulatedRun:
@@ -106,12 +107,12 @@ class Predictor:
 
 @cache
 def simulated(condition: IncrementCondition, given: Knowledge) -> SimulatedRun:
-    """The simulated run of a condition by what is given, made once."""
+    """The simulated run of a condition from what is given, simulated once."""
     return simulate(*situation(condition, given), condition.parallelism)
 
 
 def width(ratios: Sequence[float]) -> float:
-    """The factor either way that nine predictions of ten stay within, by those of others over what was measured.
+    """The factor, either way, within which nine of ten predictions stay, given other predictions over measured values.
 
     >>> round(width([1.1, 1 / 1.1] * 50), 2), round(width([1.1, 1 / 1.1]), 2)
     (1.17, 1.32)

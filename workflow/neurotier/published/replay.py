@@ -1,4 +1,4 @@
-"""Everything that a checkout of the published data contains, and the tables made from it."""
+"""Read everything in a checkout of the published data, and make tables from it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from neurotier.run.compared import Compared
 from neurotier.storage.table_one import PUBLISHED_MB_S
 
 AS_READ = ("label", "repetition", "missing_blocks", "data_bytes", "makespan_s", "span_s", "mean_parallelism")
-"""Columns of ``published_runs.tsv`` that a run has under the same name."""
+"""Columns of ``published_runs.tsv`` that are attributes of a run with the same name."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What was found below a path: BigBrain runs, storage benchmarks, BIDS App runs; and what was not read."""
+    """What was found at or below a path: BigBrain runs, storage benchmarks, BIDS App runs, and files not read."""
 
     root: Path
     runs: list[BlockRun] = field(default_factory=list)
@@ -33,27 +33,30 @@ class Replay:
 
     @cached_property
     def conditions(self) -> dict[IncrementCondition, list[BlockRun]]:
-        """The whole BigBrain runs by condition, in the order of the paper's figures; the first repetition first."""
+        """The complete BigBrain runs by condition, in the order of the paper's figures, then by repetition."""
         whole = sorted((run for run in self.runs if not run.invalid_because), key=lambda run: order(run.condition))
         return gathered((run.condition, run) for run in whole)
 
     @cached_property
     def measured_mb_s(self) -> dict[str, tuple[float, float]]:
-        """Mean read and write bandwidth of the storage benchmarks, MB/s, by device in a mode."""
+        """The mean read and write bandwidth of the storage benchmarks, MB/s, by device in a mode."""
         return {tier_of(one.device, one.mode): one.means for one in self.bandwidths}
 
     @cached_property
     def table_one_mb_s(self) -> dict[str, tuple[float, float]]:
-        """Read and write bandwidth by device as in Table I, MB/s: means in App Direct mode; as printed without logs."""
+        """The read and write bandwidth by device as in Table I, MB/s: means of the logs in App Direct mode, or the
+        printed figures of devices without logs."""
         return PUBLISHED_MB_S | {one.device: one.means for one in self.bandwidths if one.mode == APP_DIRECT}
 
     def equation_one_s(self, condition: IncrementCondition) -> float | None:
-        """Makespan of a condition by Eq. (1) with Table I, s; ``None`` of a device that is not in it."""
+        """The makespan of a condition by Eq. (1) with Table I, s; ``None`` for a device that is not in Table I."""
         return equation_one_s(condition, self.table_one_mb_s.get(device_and_mode(condition.tier)[0]))
 
     def drawn_equation_s(self, condition: IncrementCondition) -> float | None:
-        """The same as the paper's figures draw it where that is not with Table I, s: Memory mode by its own benchmark,
-        and the SSD with DRAM's write bandwidth."""
+        """The same as drawn in the paper's figures, s; ``None`` where they use Table I.
+
+        Optane in Memory mode is drawn with its own benchmark, and the SSD with the write bandwidth of DRAM.
+        """
         tier, table = condition.tier, self.table_one_mb_s
         if tier.startswith("local SSD"):
             return equation_one_s(condition, (table["local SSD"][0], table["DRAM"][1]))
@@ -61,12 +64,12 @@ class Replay:
 
 
 def read_published(root: Path) -> Replay:
-    """Read a checkout, or any part of it.
+    """Read a checkout of the published data, or any part of one.
 
     Raises
     ------
     InputError
-        If there is no readable published data below the path.
+        If there are no readable published data at or below the path.
     """
     skipped = list[Skipped]()
     replay = Replay(
@@ -83,7 +86,7 @@ def read_published(root: Path) -> Replay:
 
 
 def write_tables(replay: Replay, folder: Path) -> None:
-    """Write the tables of folder ``published``."""
+    """Write the tables of the folder ``published``."""
     write_table(folder / "published_runs.tsv", "published_runs", run_rows(replay))
     write_table(folder / "published_phases.tsv", "published_phases", phase_rows(replay))
     write_table(folder / "published_bids_app.tsv", "compared_runs", replay.bids_app.runs)
@@ -91,12 +94,12 @@ def write_tables(replay: Replay, folder: Path) -> None:
 
 
 def name_of(replay: Replay, path: Path) -> str:
-    """A log's path below the root; its name if it is the root itself."""
+    """A log's path relative to the root; its name if it is the root itself."""
     return path.name if path == replay.root else path.relative_to(replay.root).as_posix()
 
 
 def run_rows(replay: Replay) -> Rows:
-    """Rows of ``published_runs.tsv``: every BigBrain run, whole or not."""
+    """The rows of ``published_runs.tsv``: every BigBrain run, complete or not."""
     return [
         described(run.condition)
         | {name: getattr(run, name) for name in AS_READ}
@@ -114,7 +117,7 @@ def run_rows(replay: Replay) -> Rows:
 
 
 def phase_rows(replay: Replay) -> Rows:
-    """Rows of ``published_phases.tsv``: every phase of every BigBrain run."""
+    """The rows of ``published_phases.tsv``: every phase of every BigBrain run."""
     return [
         {"run": name_of(replay, run.path), "phase": name, "sum_s": sum(times)}
         for run in replay.runs
@@ -124,5 +127,5 @@ def phase_rows(replay: Replay) -> Rows:
 
 
 def skipped_rows(replay: Replay) -> Rows:
-    """Rows of ``published_skipped.tsv``: files that were not read, and runs that are not whole."""
+    """The rows of ``published_skipped.tsv``: the files that were not read."""
     return [{"path": name_of(replay, one.path), "kind": one.kind, "reason": one.reason} for one in replay.skipped]

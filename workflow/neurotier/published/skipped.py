@@ -1,4 +1,4 @@
-"""What was not read of a checkout, and why: a damaged file never stops the replay of the others."""
+"""Files of a checkout that were not read, and why: a damaged file never stops the replay of the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Skipped(NamedTuple):
 
 @contextmanager
 def skipping(path: Path, skipped: list[Skipped]) -> Iterator[None]:
-    """Read a file, or note why it cannot be read: a ``ValueError`` says what is wrong with it."""
+    """Read a file in this context; on an ``OSError`` or ``ValueError``, add it to ``skipped`` with the reason."""
     try:
         yield
     except (ValueError, OSError) as error:

@@ -4,9 +4,9 @@
 
 What the table is
 -----------------
-The published figures are the **means** of five measurements in **App Direct** mode, with 1 GB counted as 1,024 MB (so
-they come out, to 0.1 MB/s). ``dd`` counts 1 GB as 1,000 MB: in its own unit the two fast devices have 2.3 % less. The
-first write to Optane and to DRAM is slow, so that medians are 7 and 13 % above the means.
+The published figures are the **means** of five measurements in **App Direct** mode, with 1 GB counted as 1,024 MB; this
+reproduces them to 0.1 MB/s. ``dd`` counts 1 GB as 1,000 MB, so in its unit the two fast devices have 2.3 % less. The
+first write to Optane and to DRAM is slow, so the medians are 7 and 13 % above the means.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BANDWIDTH = re.compile(r"(?P<value>\d+(\.\d+)?) (?P<unit>[MG]B)/s")
 
 @dataclass(frozen=True, eq=False)
 class Bandwidth:
-    """One device in one mode: its measurements, MB/s with 1 GB = 1,024 MB, in order."""
+    """The measurements of one device in one mode, in order, MB/s with 1 GB = 1,024 MB."""
 
     device: str
     mode: str
@@ -40,7 +40,7 @@ class Bandwidth:
 
     @property
     def published(self) -> tuple[float, float] | None:
-        """Read and write bandwidth as printed, MB/s; Table I has App Direct mode alone."""
+        """Read and write bandwidth as printed, MB/s; Table I has only App Direct mode."""
         return PUBLISHED_MB_S.get(self.device) if self.mode == APP_DIRECT else None
 
     @property
@@ -50,8 +50,10 @@ class Bandwidth:
 
 
 def find_bandwidths(root: Path, skipped: list[Skipped]) -> list[Bandwidth]:
-    """The devices of all storage benchmarks at or below a path, in order of Table I; what could not be read is added to
-    ``skipped``."""
+    """Read all storage benchmarks at or below a path; return the devices in the order of Table I.
+
+    Files that cannot be read are added to ``skipped``.
+    """
     found = dict[str, Bandwidth]()
     for file in [root] if root.match(PATTERN) else sorted(root.rglob(PATTERN)):
         with skipping(file, skipped):
@@ -63,7 +65,8 @@ def find_bandwidths(root: Path, skipped: list[Skipped]) -> list[Bandwidth]:
 
 
 def read_samples(file: Path) -> list[tuple[str, list[float]]]:
-    """Label, and write, read and cached read bandwidth of every measurement; ``ValueError`` says what is wrong."""
+    """The label and the write, read and cached read bandwidth of every measurement; raises ``ValueError`` with the
+    reason if the file is damaged."""
     headings, *rows = [*csv.reader(file.read_text(encoding="ascii").splitlines())] or [[]]
     if headings != HEADINGS or not rows:
         raise ValueError(f"is no storage benchmark: no rows below {','.join(HEADINGS)}")
@@ -79,7 +82,7 @@ def read_samples(file: Path) -> list[tuple[str, list[float]]]:
 
 
 def mb_s(text: str) -> float:
-    """A bandwidth as ``dd`` prints it, in MB/s, 1 GB counted as 1,024 MB.
+    """Convert a bandwidth printed by ``dd`` to MB/s, with 1 GB counted as 1,024 MB.
 
     >>> mb_s("112 MB/s"), mb_s("1.5 GB/s")
     (112.0, 1536.0)
@@ -91,7 +94,9 @@ def mb_s(text: str) -> float:
 
 
 def equation_one_s(condition: IncrementCondition, bandwidth_mb_s: tuple[float, float] | None) -> float | None:
-    """The paper's Eq. (1), M >= D/R + D/W, in s, and in the paper's units: MiB over what Table I calls MB/s; ``None``
-    without a read and a write bandwidth."""
+    """The paper's Eq. (1), M >= D/R + D/W, s, with the paper's units: MiB over what Table I calls MB/s.
+
+    ``None`` without a read and a write bandwidth.
+    """
     mebibytes = condition.block_bytes * condition.iterations / 2**20
     return least_makespan_s(mebibytes, mebibytes, *bandwidth_mb_s) if bandwidth_mb_s else None

@@ -1,11 +1,12 @@
-"""How good the members of the model are for what they have not seen: validation by leaving out.
+"""Validate the members of the model by leaving out: how well they predict what they have not seen.
 
 ``condition``
-    Nothing of the condition that is predicted is known: neither its runs nor what was learned from them. Where its
-    device is the same in both memory modes, and the other mode is known, that is a twin; copying it would do as well.
+    Nothing about the predicted condition is known: neither its runs nor what was learned from them. If its device is
+    the same in both memory modes, and the condition in the other mode is known, that is its twin; copying the twin's
+    makespan would predict as well.
 ``device``
-    Nothing of any run on its device is known; Table I, the data sheet and the other devices are. Optane is one device
-    in Memory mode and another in App Direct mode; the SSD and Isilon are the same in both.
+    Nothing about any run on its device is known, but Table I, the data sheet and the other devices are. Optane in
+    Memory mode and in App Direct mode are different devices; the SSD and Isilon are the same in both.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CONDITION, DEVICE = "condition", "device"
 """What is left out."""
 
 TWIN, ALONE = "condition with a twin", "condition without a twin"
-"""Parts of what is predicted without its condition."""
+"""The two parts of the predictions with the condition left out."""
 
 SPLITS = {
     CONDITION: "Without the condition's own runs",
@@ -31,7 +32,7 @@ SPLITS = {
     ALONE: "of these, no such twin (DRAM, Optane)",
     DEVICE: "Without any run on the device",
 }
-"""What was not known, in words."""
+"""What was left out, in words."""
 
 CLOSE = 1.2
 """A prediction is close if it is off by at most this factor, either way."""
@@ -40,33 +41,33 @@ Held = frozenset[IncrementCondition]
 
 
 def left_out(condition: IncrementCondition, conditions: Iterable[IncrementCondition], held_out: str) -> Held:
-    """The conditions that must not be known when this one is predicted."""
+    """The conditions that are left out when this one is predicted."""
     if held_out == CONDITION:
         return frozenset([condition])
     return frozenset(one for one in conditions if device_of(one) == device_of(condition))
 
 
 def has_twin(condition: IncrementCondition, conditions: Iterable[IncrementCondition]) -> bool:
-    """Whether the same device, if it does not change with the memory mode, is known in the other mode."""
+    """Whether a condition's device is the same in both memory modes, and the condition in the other mode is known."""
     about = device_of(condition), condition.panel
     return any((device_of(one), one.panel) == about and one.tier != condition.tier for one in conditions)
 
 
 class Score(NamedTuple):
-    """How good a member is over the conditions that were held out one after the other.
+    """How well a member predicts the conditions that are held out one after the other.
 
     Attributes
     ----------
     factor, worst
         Geometric mean and greatest of the factors by which it is off, either way.
     worst_row
-        Where it is worst.
+        The row of the worst prediction.
     close
-        How many are within a factor of 1.2.
+        Number of predictions within a factor of 1.2.
     covered
-        How many are in their interval; ``None`` of a member without intervals.
+        Number of measured makespans in their interval; ``None`` for a member without intervals.
     conditions
-        How many there are.
+        Number of predictions.
     """
 
     held_out: str
@@ -80,7 +81,7 @@ class Score(NamedTuple):
 
 
 def scores(rows: Sequence[Row]) -> list[Score]:
-    """The score of every member, by what was held out, in the order of :data:`SPLITS`, by what was measured."""
+    """The score of every member by what was held out, in the order of :data:`SPLITS`."""
     conditions = {condition_of(row) for row in rows}
     splits = [((row["held_out"], row["member"]), row) for row in rows]
     splits += [
@@ -100,7 +101,7 @@ def scores(rows: Sequence[Row]) -> list[Score]:
 
 
 def error_of(ratios: Iterable[float]) -> float:
-    """How far predictions are off: standard deviation of the logarithms around none.
+    """How far predictions are off: the root mean square of the logarithms of predicted over measured.
 
     >>> round(error_of([1.1, 1 / 1.1]), 3)
     0.095
