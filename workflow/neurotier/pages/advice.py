@@ -16,7 +16,7 @@ from neurotier.pages.kit.page import OPEN, Data, Figure, Page, Section, Verdict,
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """The recommendations, and how long the run will take as it is configured."""
+    """The recommendations, and how long the run will take with the configured placement."""
     return [
         Verdict(line, OPEN, more=[f"On {row['placement']}, in use: {interval(row)}." for row in rows if row["in_use"]])
         for line, rows in zip(advices(data["advice"]), alike(data["advice"]).values(), strict=True)
@@ -56,7 +56,7 @@ def advised(data: Data) -> Chart:
 
 
 def room(data: Data) -> Section:
-    """Whether there is room for each placement."""
+    """The section on whether there is room for each placement."""
     columns = " ".join(f"{role}_tier {role}_needed_bytes {role}_free_bytes" for role in NEEDING)
     rows = [row | {"fits": "yes" if row["fits"] else f"no: {row['reason']}"} for row in data["advice"]]
     note = (
@@ -68,7 +68,7 @@ def room(data: Data) -> Section:
 
 
 def basis(data: Data) -> Section:
-    """What it rests on."""
+    """The section on what the prediction is based on."""
     places = data.places
     probe = linked(places.results / "probe.html", places.results, "their probe")
     return Section(
@@ -91,7 +91,7 @@ def basis(data: Data) -> Section:
 
 
 def under(data: Data) -> str:
-    """Of what it is."""
+    """The text below the title: what is predicted."""
     row = data["advice"][0]
     return f"{row['tool']}, {counted(row['participants'], 'participant')}, predicted before it is run"
 

@@ -15,7 +15,7 @@ from neurotier.storage.spread import measured_rows
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """How many writers each tier holds."""
+    """The verdicts: how many writers each tier keeps up with."""
     target_s = data.settings.daq.target_s
     return [
         Verdict(answer(name, line, target_s), GOOD if most_held(line) else BAD)
@@ -107,7 +107,7 @@ def throughput(data: Data) -> Chart:
 
 
 def points(data: Data) -> Section:
-    """Every point that was measured."""
+    """The section with every point that was measured."""
     rows = sorted(measured_rows(data["daq"]), key=itemgetter("over", "engine", "writers", "repetition"))
     text = f"Buffer: for {seconds(data.settings.daq.target_s)}. Latency: of a record."
     columns = (

@@ -26,7 +26,7 @@ from neurotier.storage.spread import measured_rows
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """With how many nodes and processes each tier is fastest, and what is to be known of the files' size."""
+    """The verdicts: with how many nodes and processes each tier is fastest, and whether the files are large enough."""
     rows = data["ior"]
     scaled = curves(rows)
     said = [nodes_verdict(name, each) for name, each in scaled.items()]
@@ -38,7 +38,7 @@ def verdicts(data: Data) -> list[Verdict]:
 
 
 def lines_of(found: Mapping[str, Line], titles: Mapping[str, str], stated: Iterable[PublishedNumber]) -> Rows:
-    """What was written and read back, in a panel each, a line for each of some; and what is published beside it."""
+    """The rows of a chart with a panel each for writing and reading, the given lines, and published numbers."""
     rows = [
         measured(title, name, count, one[way])
         for name, line in found.items()

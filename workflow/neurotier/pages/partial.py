@@ -1,7 +1,7 @@
-"""What the end of a run writes and says about its pages, passed to :func:`neurotier.run.head.finish`.
+"""Write pages at the end of a run, and say what they show; passed to :func:`neurotier.run.head.finish`.
 
-After a failure Snakemake will not run the rules that depend on everyone; here their work is done for what is there.
-Every Snakemake imports this module, so what draws is imported when it is wanted.
+After a failure, Snakemake does not run the rules that depend on all participants; the functions here do their work with
+the results that exist. Every Snakemake process imports this module, so code that draws is imported only when needed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from neurotier.core.processes import current_run
 from neurotier.core.settings import Settings
 
 BIGBRAIN_RULES = "make_blocks begin_increment increment_block run_gnu_parallel run_spark check_increment"
-"""Rules whose failure is one of the incrementation."""
+"""Rules of the incrementation, each of whose jobs writes a log."""
 
 
 def report(settings: Settings, places: Places) -> None:
-    """Tables, figures and run report of the participants who were analysed."""
+    """Write the tables, figures and run report of the participants who were analysed."""
     from neurotier.core.tables import write_table
     from neurotier.pages.report import PAGE
     from neurotier.pages.report.mosaics import draw_mosaics, pictures_of
@@ -35,7 +35,7 @@ def report(settings: Settings, places: Places) -> None:
 
 
 def comparison(settings: Settings, places: Places) -> None:
-    """Tables, figures and page of the existing runs of a campaign."""
+    """Write the tables, figures and page of the existing runs of a campaign."""
     from neurotier.pages import page_called
     from neurotier.pages.comparison.verdict import everything_compared
     from neurotier.run.compared import write_comparison_tables
@@ -46,10 +46,10 @@ def comparison(settings: Settings, places: Places) -> None:
 
 
 def bigbrain(settings: Settings, places: Places) -> list[str]:
-    """Tables, figures and page of the BigBrain runs that have begun; lines that say what they show.
+    """Write the tables, figures and page of the BigBrain runs that have begun; return lines for the user.
 
-    Nothing is written, and nothing said, if this run of the workflow had no part in the incrementation. Predictions
-    that were made for other runs than these are removed.
+    If this run of the workflow did no job of the incrementation, nothing is written, and no line returned. Predictions
+    that were made for earlier runs are removed.
     """
     from neurotier.bigbrain.plan import BigBrainPlan
     from neurotier.bigbrain.room import make_room
@@ -72,14 +72,14 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
 
 
 def had_a_part(places: Places) -> bool:
-    """Whether this run of the workflow has done any job of the incrementation: each writes a log."""
+    """Whether this run of the workflow has done any job of the incrementation, judging by the jobs' logs."""
     started_s = read_json(places.runs / f"{current_run()}.json")["started_s"]
     logs = [log for rule in BIGBRAIN_RULES.split() for log in (places.logs / rule).rglob("*.log")]
     return any(log.stat().st_mtime >= started_s for log in logs)
 
 
 def verdict(settings: Settings, places: Places) -> list[str]:
-    """How many runs a comparison has and leaves out, and which placement was fastest."""
+    """Lines on how many runs a comparison has and leaves out, and on which placement was fastest."""
     from neurotier.pages import page_called
     from neurotier.pages.comparison.verdict import counts_text, judge, without_runs
 

@@ -30,31 +30,31 @@ OPERATIONS = {
     "remove": "Remove it",
 }
 FULL_SHARE = 0.9
-"""From this share of the greatest bandwidth on, further streams are said to gain nothing, and tiers to be alike."""
+"""Further streams are said to gain nothing, and tiers to be alike, at this share of the greatest bandwidth."""
 
 COLOURS = {"device": BLUE, "memory": SKY, "Table I": LIGHT_GREY}
 BANDWIDTH = ("bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s")
 
 
 def curves(rows: Sequence[Row]) -> Rows:
-    """Rows of the curves in order of their patterns and streams."""
+    """The rows of the curves, ordered by pattern and streams."""
     known = [row for row in rows if row["part"] == "concurrency"]
     return sorted(known, key=lambda row: (list(PATTERNS).index(row["pattern"]), row["streams"]))
 
 
 def most(curve: Sequence[Row]) -> float:
-    """Greatest bandwidth of a curve, bytes/s."""
+    """The greatest bandwidth of a curve, bytes/s."""
     return max(float(row["bandwidth_bytes_per_s"]) for row in curve)
 
 
 def full_at(curve: Sequence[Row]) -> int:
-    """Streams from which further ones gain nothing that the repetitions agree on."""
+    """The number of streams beyond which more streams gain nothing on which the repetitions agree."""
     enough = FULL_SHARE * most(curve)
     return next(int(row["streams"]) for row in curve if row["bandwidth_high_bytes_per_s"] >= enough)
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """Where each tier stops scaling, and which published device it is like."""
+    """The verdicts: where each tier stops scaling, and which published device it is like."""
     return [Verdict(chart(data).says, OPEN) for chart in (concurrency, one_stream)]
 
 
@@ -143,7 +143,7 @@ def concurrency(data: Data) -> Chart:
 
 
 def where(data: Data) -> Section:
-    """The tiers, and fio's way to each."""
+    """The section on the tiers, and how fio accessed each."""
     found = [
         row | {"way_of_fio": access_text(row["engine"], row["direct"])}
         for row in data["probe"]
@@ -154,7 +154,7 @@ def where(data: Data) -> Section:
 
 
 def small(data: Data) -> Section:
-    """Small requests of one stream, and many small files at once."""
+    """The section on small requests of one stream, and on many small files at once."""
     rows = [
         row | {"operation": OPERATIONS[row["pattern"]], "engine": row["engine"] + ", direct" * bool(row["direct"])}
         for row in data["probe"]

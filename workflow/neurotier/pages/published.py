@@ -42,21 +42,21 @@ from neurotier.published.table_one import Bandwidth
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, SPLITS, Score, scores
 
 PROCESSES = {f"{um}um_{processes}": f"{um} µm, {processes} processes" for um, _, processes in FIGURES}
-"""Parts of a figure: images with a number of processes."""
+"""Parts of a figure: each image with each number of processes."""
 
 SIGNS = {"holds": "✓", "contradicted": "✗", "cannot be told": "?"}
 REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}
-"""Why files of a kind are skipped."""
+"""Why files of each kind are skipped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed(Tables):
-    """The logs, and what the model predicts for them.
+    """The logs, and the model's predictions for them.
 
     Attributes
     ----------
     replay
-        What was found.
+        The contents of the logs.
     predictions, validation, claims
         Rows of ``published_predictions.tsv`` and so on; may be empty.
     """
@@ -73,7 +73,7 @@ class Replayed(Tables):
 
 
 def read(places: Places, settings: Settings) -> Replayed:
-    """The replay, and the tables of a results folder about it."""
+    """Read the replay, and the tables of a results folder about it."""
     names = ("predictions", "validation", "claims")
     tables = {name: read_table(places.published / f"published_{name}.tsv", f"published_{name}") for name in names}
     return replayed(read_published(Path(settings.published or "")), **tables)
@@ -85,7 +85,7 @@ def replayed(replay: Replay, predictions: Sequence[Row] = (), **tables: Any) -> 
     Parameters
     ----------
     replay
-        What was found.
+        The contents of the logs.
     predictions, tables
         As for :class:`Replayed`.
     """
@@ -104,7 +104,7 @@ def replayed(replay: Replay, predictions: Sequence[Row] = (), **tables: Any) -> 
 
 
 def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
-    """The score of each member, by what was held out, in their order."""
+    """The score of each member for what was held out, in the order of the members."""
     found = {score.member: score for score in scores(held_against(rows)) if score.held_out == held_out}
     return {member: found[member] for member in MEMBERS if member in found}
 
@@ -115,7 +115,7 @@ def held_against(rows: Sequence[Row]) -> Rows:
 
 
 def validation_text(rows: Sequence[Row]) -> str:
-    """How far the members of the model are off of conditions whose runs they did not know."""
+    """How far the members of the model are off for conditions whose runs they did not know, in words."""
     factors = [
         f"{three_digits(one.factor)} ({MEMBERS[name].label})" for name, one in scores_of(rows, CONDITION).items()
     ]
@@ -190,7 +190,7 @@ def table_one(data: Replayed) -> Chart:
 
 
 def bandwidths_text(bandwidths: Sequence[Bandwidth]) -> str:
-    """How far apart the devices are."""
+    """How far apart the bandwidths of the devices are, in words."""
     in_table = [one for one in bandwidths if one.mode == APP_DIRECT] or list(bandwidths)
     slow, *_, fast = sorted(in_table * 2, key=lambda one: one.means[0])
     by_read, by_write = (three_digits(high / low) for high, low in zip(fast.means, slow.means, strict=True))
@@ -216,7 +216,7 @@ def bids_cpu_io(data: Replayed) -> Chart:
 
 
 def under(data: Replayed) -> str:
-    """Which paper it is, and where its logs are."""
+    """The text below the title: the paper, and where its logs are."""
     return (
         "Hayot-Sasson, Brown and Glatard (2020), Performance benefits of Intel Optane DC persistent memory for the"
         f" parallel processing of large neuroimaging data; logs below {data.replay.root}"
@@ -224,7 +224,7 @@ def under(data: Replayed) -> str:
 
 
 def verdicts(data: Replayed) -> list[Verdict]:
-    """What the replay came to: the claims, and the predictions; and what was found."""
+    """The verdicts on the claims and on the predictions, and what the logs contain."""
     replay, said = data.replay, [counts_text(data.claims)] if data.claims else []
     if scores_of(data.validation, CONDITION):
         said.append(validation_text(data.validation))
@@ -236,12 +236,12 @@ def verdicts(data: Replayed) -> list[Verdict]:
 
 
 def name_of_row(row: Row) -> str:
-    """The condition of a row about a prediction in words."""
+    """The condition of a prediction's row in words."""
     return published_name(condition_of(row))
 
 
 def validation(data: Replayed) -> Section:
-    """How far each member of the model is off, by what was not known."""
+    """The section on how far each member of the model is off, by what was left out."""
     rows = [
         {
             "not_known": words,
@@ -268,7 +268,7 @@ def validation(data: Replayed) -> Section:
 
 
 def unseen(data: Replayed) -> Section:
-    """Predictions of conditions of the paper that these logs do not hold."""
+    """The section with predictions for conditions of the paper that these logs do not contain."""
     equations = {name_of_row(row): row["predicted_s"] for row in data.predictions if row["member"] == PAPER}
     rows = [
         {
@@ -285,7 +285,7 @@ def unseen(data: Replayed) -> Section:
 
 
 def claims(data: Replayed) -> Section:
-    """What the paper says, and what its logs say."""
+    """The section on what the paper says, and what its logs say."""
     rows = [
         {
             "section": row["place"],
@@ -304,7 +304,7 @@ def claims(data: Replayed) -> Section:
 
 
 def conditions(data: Replayed) -> Section:
-    """All conditions of the paper's figures, with means over repetitions, and what is to be known of some."""
+    """The section on all conditions of the paper's figures, with means over repetitions, and notes on some."""
     text = """
         BigBrain incrementation; means over repetitions, as the paper has them. Makespan: latest end - earliest start of
         the tasks that ended; of Spark, the driver's time. Eq. (1): M >= D/R + D/W, with D the size of the image in MiB
@@ -324,7 +324,7 @@ def conditions(data: Replayed) -> Section:
 
 
 def incomplete_text(one: IncrementCondition, runs: Sequence[BlockRun]) -> str:
-    """How blocks that were not written bear on the makespan; empty if there are none."""
+    """How blocks that were not written affect the makespan, in words; empty if there are none."""
     counts = sorted(len(run.incomplete_blocks) + run.missing_blocks for run in runs)
     if not any(counts):
         return ""
@@ -363,7 +363,7 @@ SLIPS = Section(
 
 
 def left_out(data: Replayed) -> list[Section]:
-    """What the page does not show, or counts apart, by kind."""
+    """The sections on what the page does not show, or counts separately, by kind."""
     replay = data.replay
     kinds = gathered((row["kind"], f"{row['path']}: {row['reason']}") for row in skipped_rows(replay))
     missing = absent_texts(data)
@@ -384,7 +384,7 @@ def left_out(data: Replayed) -> list[Section]:
 
 
 def absent_texts(data: Replayed) -> list[str]:
-    """Figures of the paper, or conditions of them, that the logs at hand do not have."""
+    """The paper's figures, or conditions in them, that are not in the logs at hand, in words."""
     replay, texts = data.replay, []
     if not replay.bandwidths:
         texts.append("Table I: no storage benchmark; Eq. (1) uses the bandwidths as printed")

@@ -26,18 +26,18 @@ from neurotier.storage.staging.exchange import STEP
 
 CLIENT = "client"
 MATTERS = 1.1
-"""Times that differ by less count as the same."""
+"""Times whose ratio is less than this count as equal."""
 
 FEW = 0.05
-"""Share of what is read that may come from the device where the page cache is said to hide reading."""
+"""Share of the bytes read that may come from the device if the page cache is said to hide reading."""
 
 VERBS = {"write": "writing", "read": "reading"}
 SERVERS, CLIENTS = {"write": "servers", "read": "servers"}, {"read": "readers", "write": "writers"}
-"""What numbers are varied, by way."""
+"""The number that is varied for each way."""
 
 
 def scaling(rows: Sequence[Row], axes: Mapping[str, str], per: str | None = None) -> str:
-    """With how many processes a step takes least, and what more of them cost."""
+    """A sentence on the number of processes with which a step takes least, and on the cost of more processes."""
     clauses, every = list[str](), list[Curve]()
     for way, axis in axes.items():
         found = curves(rows, axis, way, per)
@@ -53,7 +53,7 @@ def scaling(rows: Sequence[Row], axes: Mapping[str, str], per: str | None = None
 
 
 def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
-    """With which number most take least, and what the greatest costs at most."""
+    """The number with which most curves are lowest, and what the greatest number costs at most, in words."""
     ((best, count),) = Counter(curve.best for curve in found).most_common(1)
     text = (
         f"{verb} takes least with {counted(best, axis.removesuffix('s'))} in {count} of {counted(len(found), 'case')}"
@@ -67,7 +67,7 @@ def least_text(found: Sequence[Curve], verb: str, axis: str) -> str:
 
 
 def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
-    """How many times as long the greatest number takes as the smallest, where it grows least and most."""
+    """How many times as long the greatest number takes as the smallest, for the least and the greatest growth."""
     growth = sorted(((curve.slower(min(curve.times)), curve) for curve in found), key=lambda one: one[0])
     (least, low), *_, (most, high) = growth * 2
     grown = f"{max(high.times) / min(high.times):.3g}"
@@ -78,7 +78,7 @@ def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
 
 
 def page_cache(rows: Iterable[Row]) -> str:
-    """Whether reading is hidden by the page cache."""
+    """A sentence on whether the page cache hides reading."""
     found = hidden(rows)
     if not found:
         return (
@@ -100,12 +100,12 @@ def page_cache(rows: Iterable[Row]) -> str:
 
 
 def is_hidden(one: Hidden) -> bool:
-    """Whether the page cache hides reading: next to nothing of it came from the device."""
+    """Whether the page cache hides reading: hardly any of the bytes came from the device."""
     return one.read_ratio < MATTERS if one.device_share is None else one.device_share < FEW
 
 
 def waiting(rows: Iterable[Row]) -> str:
-    """Where waiting for each other takes the largest part of a step."""
+    """A sentence on where clients wait for each other for the largest part of a step."""
     most = synchronising(rows)
     if most is None:
         return NOTHING
@@ -118,7 +118,7 @@ def waiting(rows: Iterable[Row]) -> str:
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """The answers to the three questions, if anything was measured."""
+    """The verdicts: the answers to the three questions, if anything was measured."""
     rows = data["staging"]
     if not measured_rows(rows):
         return []
@@ -140,11 +140,11 @@ def response_times(data: Data, axes: Mapping[str, str], note: str, per: str | No
     Parameters
     ----------
     data
-        Of the page.
+        The data of the page.
     axes
-        What is counted along the panel of each way.
+        The number on the horizontal axis of the panel for each way.
     note
-        How to read it.
+        How to read the chart.
     per
         As for :func:`neurotier.storage.staging.curves.curves`.
     """

@@ -28,7 +28,7 @@ from neurotier.storage.sweep.medians import (
 )
 
 NEAR = 0.9
-"""Share of the highest bandwidth at which a block size is called large enough."""
+"""A block size is called large enough if it reaches this share of the highest bandwidth."""
 
 KINDS = (
     (READING, "reading", "to read"),
@@ -38,7 +38,7 @@ KINDS = (
 
 
 def parts(settings: Any) -> dict[str, str]:
-    """Every set on every tier, of which a figure is drawn each."""
+    """The parts of the figure: every set on every tier."""
     sets = itertools.product(settings.sweep.tiers, settings.sweep.sets)
     return {f"{tier}_{name}": f"{tier}, set {name}" for tier, name in sets}
 
@@ -49,7 +49,7 @@ def sets_of(data: Data) -> dict[str, Rows]:
 
 
 def fastest(rows: Rows) -> Verdict:
-    """Where the bandwidths of one tier and set are highest."""
+    """The verdict on where the bandwidths of one tier and set are highest."""
     spots, clauses, title = medians(rows), [], f"Set {rows[0]['set']}"
     if not spots:
         return Verdict(f"{NOTHING} on {rows[0]['tier']}", BAD, title)
@@ -63,7 +63,7 @@ def fastest(rows: Rows) -> Verdict:
 
 
 def verdicts(data: Data) -> list[Verdict]:
-    """Where each tier is fastest in each set."""
+    """The verdicts: where each tier is fastest in each set."""
     return [fastest(rows) for rows in sets_of(data).values()]
 
 
@@ -101,7 +101,7 @@ def lines(data: Data, part: str) -> Chart:
 
 
 def large_enough(spots: dict[Spot, Measured], patterns: Sequence[str]) -> int | None:
-    """The smallest block, bytes, with which some point comes near the highest bandwidth."""
+    """The smallest block, bytes, with which some point comes close to the highest bandwidth."""
     known = [(spot.block_bytes, one.bandwidth.median) for spot, one in spots.items() if spot.pattern in patterns]
     most = max((reached for _, reached in known), default=0.0)
     return min((block for block, reached in known if reached >= NEAR * most), default=None)

@@ -1,6 +1,6 @@
 """The page of the incrementation: which engine on which tier was fastest and why, compared with the published runs.
 
-The page of the published experiment has some of its figures, too, with its own sentences.
+The page of the published experiment has some of its figures, too, with other sentences.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from neurotier.run.compared import is_compared
 
 
 class Look(NamedTuple):
-    """How something is named and marked."""
+    """The name and the marker of a member of the model."""
 
     label: str
     marker: str
@@ -52,7 +52,7 @@ MEMBERS = {
 """Members of the model, in the order in which they are named."""
 
 PREDICTED = {PAPER: ("equation_one_s",) * 3, FLUID: ("fluid_s", "fluid_low_s", "fluid_high_s")}
-"""Columns of a condition with a prediction, and the ends of its interval, s."""
+"""Columns of a condition with each member's prediction and the ends of its interval, s."""
 
 PHASES = {
     START_UP: ("start of processes", GREY),
@@ -147,7 +147,7 @@ def bigbrain_phases(data: Tables) -> Chart:
 
 
 def middle_of(runs: Sequence[Row]) -> Row:
-    """The repetition with the median makespan; the shorter of two."""
+    """The repetition with the median makespan; the shorter one if two are in the middle."""
     return sorted(runs, key=lambda run: float(run["makespan_s"]))[(len(runs) - 1) // 2]
 
 
@@ -157,7 +157,7 @@ def bigbrain_gantts(data: Tables) -> Chart:
 
 
 def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
-    """The repetition of middle makespan of each condition, and how much of the time its workers were busy."""
+    """A chart of the repetition with the median makespan of each condition, and how busy its workers were."""
     if not rows:
         return Chart(NO_RUN)
     table, lanes, shares = Rows(), Rows(), dict[str, float]()
@@ -199,13 +199,13 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
 
 
 def drawn_phase(phase: Row) -> Row:
-    """A row of ``bigbrain_phases.tsv`` as a chart has it."""
+    """A row of ``bigbrain_phases.tsv`` as a chart needs it."""
     drawn = {name: phase[name] for name in ("block", "iteration", "phase", "start_s", "end_s")}
     return drawn | {"phase": PHASES[phase["phase"]][0]}
 
 
 def one_after_the_other(phases: Sequence[Row]) -> Rows:
-    """Phases of streaming, which alternate, one after the other: each as long as its pieces together."""
+    """Place the phases of streaming, which alternate, one after the other, each as long as its pieces together."""
     found, iterations = [], gathered(((phase["block"], phase["iteration"]), phase) for phase in phases)
     for members in iterations.values():
         at_s, last_s = min(one["start_s"] for one in members), max(one["end_s"] for one in members)
@@ -219,17 +219,18 @@ def one_after_the_other(phases: Sequence[Row]) -> Rows:
 
 
 FIELDS = ("tier", "engine", "parallelism")
-"""What conditions differ in, by :func:`effects_text`."""
+"""The fields that :func:`effects_text` varies."""
 
 Pairs = Mapping[tuple[IncrementCondition, IncrementCondition], Contrast]
-"""How many times as long each condition takes as each other one, by its valid runs."""
+"""The contrast of each condition with each other one, by their valid runs."""
 
 MUCH = 0.5
-"""Share of what processes do, pauses aside, that their start may be without being mentioned."""
+"""The start-up of processes is mentioned if it takes at least this share of their time without pauses."""
 
 
 def verdicts(data: Tables) -> list[Verdict]:
-    """Which condition was fastest, what tier, engine and parallelism are worth, and how far predictions are off."""
+    """The verdicts: the fastest condition, the effects of tier, engine and parallelism, and how far predictions are
+    off."""
     known, runs, others = data.own, data.own_runs, factors_text(data.published)
     factors = factors_text(known)
     invalid = sum(not is_compared(run) for run in runs)
@@ -246,13 +247,13 @@ def verdicts(data: Tables) -> list[Verdict]:
 
 
 def not_compared(data: Tables) -> Section | None:
-    """Each of one's own runs that is not compared, and why."""
+    """The section on the user's own runs that are not compared, and why; ``None`` if there are none."""
     rows = [run for run in data.own_runs if not is_compared(run)]
     return Section("Not compared", items=[invalid_text(run) for run in rows]) if rows else None
 
 
 def headline(known: Sequence[Row], doubtful: Sequence[Row]) -> str:
-    """Which of the conditions was fastest, and which ones it does not certainly beat."""
+    """A sentence on which condition was fastest, and which ones it does not certainly beat."""
     if not known:
         return NO_RUN
     best = fastest_of(known)
@@ -273,7 +274,7 @@ def fastest_of(rows: Sequence[Row]) -> Row:
 
 
 def not_beaten(known: Sequence[Row], pairs: Pairs) -> Rows:
-    """The conditions that may not take longer than the one with the shortest median makespan."""
+    """The conditions that do not certainly take longer than the one with the shortest median makespan."""
     if len(known) < 2:
         return []
     best, key = fastest_of(known), IncrementCondition.of
@@ -281,9 +282,9 @@ def not_beaten(known: Sequence[Row], pairs: Pairs) -> Rows:
 
 
 def effects_text(known: Sequence[Row], pairs: Pairs) -> str:
-    """What each field contributes to the fastest condition's makespan, the greatest first; empty without others.
+    """A sentence on the effect of each field on the makespan, greatest first; empty if there is nothing to compare.
 
-    The comparison is with the slowest condition that differs in this field alone.
+    The fastest condition is compared with the slowest one that differs only in this field.
     """
     best, effects, key = fastest_of(known), [], IncrementCondition.of
     for field in FIELDS:
@@ -298,7 +299,7 @@ def effects_text(known: Sequence[Row], pairs: Pairs) -> str:
 
 
 def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
-    """What one field alone makes of the makespan."""
+    """The effect of a single field on the makespan, in words."""
     longer, shorter = (at_once(row[field]) if field == "parallelism" else row[field] for row in (slow, fast))
     about = {"engine": f" with {fast['engine']}", "tier": f" on {fast['tier']}"}
     about["parallelism"] = f", {at_once(fast['parallelism'])}"
@@ -308,7 +309,7 @@ def effect_text(field: str, fast: Row, slow: Row, contrast: Contrast) -> str:
 
 
 def starts_text(row: Row) -> str:
-    """Why tiers cannot differ much, if the start of processes is most of what they do; else empty."""
+    """A sentence on why tiers cannot differ much if processes spend most of their time starting; otherwise empty."""
     work_s = sum(row[name] or 0.0 for name in SUMS[1:])
     share = row["start_up_s"] / (row["start_up_s"] + work_s) if row["start_up_s"] else 0.0
     if share < MUCH:
@@ -318,13 +319,13 @@ def starts_text(row: Row) -> str:
 
 
 def invalid_text(run: Row) -> str:
-    """A run that is not compared, and why."""
+    """A run that is not compared, and why, in words."""
     reason = run["valid"].removeprefix("invalid: ") if run["valid"] != "valid" else "it has no makespan"
     return f"{name_of(run)}, repetition {run['repetition']}: {reason}"
 
 
 def conditions(data: Tables) -> Section:
-    """All conditions, with medians over their valid runs."""
+    """The section on all conditions, with medians over their valid runs."""
     text = """
         Makespan: median over valid runs of the latest end - earliest start of any phase, starts of processes included;
         of Spark, of the driver's time. Eq. (1): M >= D/R + D/W. Over measured: over the median; the factors above are
@@ -337,8 +338,8 @@ def conditions(data: Tables) -> Section:
 
 
 def spark(data: Tables) -> Section:
-    """Where Spark's time goes: of each part the median over valid runs, in which the last start counts."""
-    import pandas as pd  # rules read what the pages show
+    """The section on where Spark's time goes: the median of each part over valid runs, by their last start."""
+    import pandas as pd  # imported here, since rules import this module without drawing
 
     keys = ["tier", "parallelism", "repetition"]
     valid = [{key: run[key] for key in keys} for run in data.own_runs if run["engine"] == SPARK and is_compared(run)]

@@ -1,6 +1,6 @@
 """What the figures and the page of the incrementation are made from: its tables, and those of the published experiment.
 
-Runs of both origins have the same columns: those of ``bigbrain_runs.tsv`` and an origin
+Runs of both have the same columns: those of ``bigbrain_runs.tsv``, and an origin
 (:mod:`neurotier.published.own_columns`).
 """
 
@@ -28,31 +28,31 @@ from neurotier.run.compared import is_compared
 from neurotier.storage.spread import spread
 
 FLUIDS = (FLUID, MEASURED)
-"""Fluid members of the model, preferred one first."""
+"""The fluid members of the model, the preferred one first."""
 
 SUMS = ("start_up_s", "load_header_s", "read_s", "increment_s", "write_s")
 CELLS = ("origin", "engine", "tier", "parallelism", "blocks", "iterations", "pairing", "variant")
 
 Predictions = Mapping[IncrementCondition | tuple[str, str, int], Mapping[str, Row]]
-"""Predictions for a published condition, or for one's own by engine, tier and parallelism, by member of the model."""
+"""Predictions by member of the model, for a published condition, or for engine, tier and parallelism of an own one."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Everything there is to show.
+    """Everything that the page shows.
 
     Attributes
     ----------
     conditions
-        What repetitions have in common, what is taken of their values, and what is predicted (:func:`condition_rows`).
+        The conditions, with a middle of their repetitions' values, and the predictions (:func:`condition_rows`).
     runs
-        Runs of all origins.
+        The runs of all origins.
     phases_of
         Gives the rows of ``bigbrain_phases.tsv`` of a run.
     spark
         Rows of ``bigbrain_spark.tsv``.
     middle
-        What the values of a condition are of its repetitions.
+        How a condition's values follow from those of its repetitions: ``median`` or ``mean``.
     """
 
     conditions: Rows
@@ -63,30 +63,30 @@ class Tables:
 
     @property
     def own_runs(self) -> Rows:
-        """Runs of this machine, including invalid ones."""
+        """The user's own runs, including invalid ones."""
         return [run for run in self.runs if run["origin"] != ORIGIN]
 
     @property
     def own(self) -> Rows:
-        """Conditions measured by this machine, not by the paper."""
+        """The user's own conditions."""
         return [row for row in self.conditions if row["origin"] != ORIGIN]
 
     @property
     def published(self) -> Rows:
-        """Conditions of the paper's figures."""
+        """The conditions of the paper's figures."""
         return [row for row in self.conditions if row["origin"] == ORIGIN and not row["variant"]]
 
 
 def run_key(row: Row) -> tuple[object, ...]:
-    """What distinguishes one's own runs."""
+    """What identifies one of the user's own runs."""
     return tuple(row[name] for name in ("engine", "tier", "parallelism", "repetition"))
 
 
 def read_tables(places: Places, settings: Settings) -> Tables:
-    """The tables of the incrementation, and the published ones if they belong to it.
+    """Read the tables of the incrementation, and the published ones if the configuration includes them.
 
-    Predictions are not there after a run that failed. Runs are of the machine that they were on, or of this one if that
-    is not known; so runs that went on on another node of a cluster are conditions of their own.
+    There are no predictions after a failed run. The origin of a run is the machine on which it ran, or this one if that
+    is not known. So runs that continued on another node of a cluster are separate conditions.
     """
 
     def read(name: str, folder: Path = places.bigbrain) -> Rows:
@@ -106,14 +106,14 @@ def read_tables(places: Places, settings: Settings) -> Tables:
 
 
 def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, Rows]:
-    """Runs by condition; those of one's own by parallelism, else in the order given."""
+    """The runs by condition; the user's own conditions are sorted by parallelism, others keep their order."""
     found = gathered((IncrementCondition.of(run), run) for run in runs)
     ordered = sorted(found, key=lambda one: (one.is_published, 0 if one.is_published else one.parallelism))
     return {one: found[one] for one in ordered}
 
 
 def predictions_by_condition(own: Iterable[Row], published: Iterable[Row]) -> Predictions:
-    """Rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv`` by what they predict."""
+    """The rows of ``bigbrain_predictions.tsv`` and ``published_predictions.tsv`` by the condition that they predict."""
     found: dict[IncrementCondition | tuple[str, str, int], dict[str, Row]] = {}
     for row in own:
         found.setdefault((row["engine"], row["tier"], row["parallelism"]), {})[row["member"]] = row
@@ -123,16 +123,16 @@ def predictions_by_condition(own: Iterable[Row], published: Iterable[Row]) -> Pr
 
 
 def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = "median") -> Rows:
-    """Rows about conditions that have a valid run: their valid runs, a middle of what these have, what is predicted.
+    """A row for each condition with a valid run: its valid runs, a middle of their values, and predictions.
 
     Parameters
     ----------
     runs
-        Runs of all origins.
+        The runs of all origins.
     predictions
-        What is predicted of their conditions.
+        The predictions for their conditions.
     middle
-        What is taken of the values of valid repetitions: a function of :mod:`statistics`.
+        Name of a function of :mod:`statistics` that is applied to the values of valid repetitions.
     """
     rows = []
     for one, valid in by_condition(filter(is_compared, runs)).items():
@@ -148,7 +148,7 @@ def condition_rows(runs: Iterable[Row], predictions: Predictions, middle: str = 
 
 
 def predicted(members: Mapping[str, Row], makespan_s: float | None) -> Row:
-    """What Eq. (1) and a fluid model say, and how that compares with what was measured, s."""
+    """The predictions of Eq. (1) and of a fluid model, s, and their ratios to the measured makespan."""
     paper_s = members[PAPER]["predicted_s"] if PAPER in members else None
     fluid = next((members[one] for one in FLUIDS if one in members), {})
     fluid_s = fluid.get("predicted_s")
@@ -169,7 +169,7 @@ def ratio(predicted_s: float | None, measured_s: float | None) -> float | None:
 
 
 def cells(row: Row) -> Row:
-    """A condition as the first cells of a row behind a figure."""
+    """The first cells of a row of a figure's table, which describe the condition."""
     return {name: row[name] for name in CELLS}
 
 
@@ -194,7 +194,7 @@ def published_name(one: IncrementCondition) -> str:
 
 
 def label_of(row: Row) -> str:
-    """A condition beside others of its image and parallelism; a star where blocks were not written."""
+    """The label of a condition among those with the same image and parallelism; a star if blocks were not written."""
     one = IncrementCondition.of(row)
     if not one.is_published:
         return f"{row['engine']} on {row['tier']}"
@@ -204,7 +204,7 @@ def label_of(row: Row) -> str:
 
 
 def image_of(row: Row) -> str:
-    """What was incremented, and how often."""
+    """What was incremented, and how often, in words."""
     one = IncrementCondition.of(row)
     where = f"{one.origin}, {one.resolution_um} µm" if one.resolution_um else one.origin
     text = f"{where}: {counted(one.blocks, 'block')}, {size(one.block_bytes)} in all"
@@ -213,7 +213,7 @@ def image_of(row: Row) -> str:
 
 
 def heading_of(row: Row) -> str:
-    """What stands above conditions that differ in their tier, and of one's own, in their engine."""
+    """The heading of conditions that differ only in their tier or, for the user's own conditions, in their engine."""
     one = IncrementCondition.of(row)
     if not one.is_published:
         return at_once(one.parallelism)
@@ -222,14 +222,14 @@ def heading_of(row: Row) -> str:
 
 
 def in_panels(rows: Iterable[Row]) -> Rows:
-    """Conditions as rows of a chart: a panel for each origin and image, in it a group for each parallelism."""
+    """Conditions as rows of a chart with a panel for each origin and image, and a group for each parallelism."""
     found = [row | {"panel": image_of(row), "group": heading_of(row), "lane": label_of(row)} for row in rows]
     panels, groups = ([row[name] for row in found] for name in ("panel", "group"))
     return sorted(found, key=lambda row: (panels.index(row["panel"]), groups.index(row["group"])))
 
 
 def conditions_section(text: str, rows: Iterable[Row], columns: str) -> Section:
-    """A table of conditions; each may have a ``note`` of its own."""
+    """A section with a table of conditions, each of which may have a ``note``."""
 
     def cells(row: Row) -> Row:
         by, is_published = heading_of(row), IncrementCondition.of(row).is_published
@@ -242,14 +242,14 @@ def conditions_section(text: str, rows: Iterable[Row], columns: str) -> Section:
 
 
 def range_text(rows: Sequence[Row]) -> str:
-    """From the fastest to the slowest of at least one condition of one's own."""
+    """The range from the fastest to the slowest of at least one of the user's own conditions, in words."""
     times = sorted((row["makespan_s"], name_of(row)) for row in rows)
     blocks = counted(max(row["blocks"] for row in rows), "block")
     return f"Incrementing {blocks} took {between(f'{seconds(time_s)} ({name})' for time_s, name in times)}"
 
 
 def off_factor(ratios: Iterable[float]) -> float:
-    """Geometric mean of the factors by which ratios miss 1, either way.
+    """The geometric mean of the factors by which ratios differ from 1, either way.
 
     >>> off_factor([2.0, 0.5])
     2.0
@@ -258,7 +258,7 @@ def off_factor(ratios: Iterable[float]) -> float:
 
 
 def factors_text(rows: Sequence[Row]) -> str:
-    """By how much predictions are off; empty without any.
+    """How far predictions are off, in words; empty if there are none.
 
     >>> factors_text([{"equation_one_ratio": 0.5, "fluid_ratio": 1.2}])
     'Eq. (1) is off by a factor of 2.00 (1 condition), the fluid model by 1.20 (1 condition)'

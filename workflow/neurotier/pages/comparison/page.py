@@ -1,6 +1,6 @@
 """The page of the comparison: which placement is fastest, by how much, whether that is certain, and why.
 
-In figures a condition is drawn as a bar: its median over the valid runs that are its repetitions.
+In figures, a condition is drawn as a bar: the median over its repetitions, which are its valid runs.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from neurotier.storage.spread import Spread, spread
 NO_RUN = Chart("No valid run finished a participant job")
 WHOLE = "whole"
 MOST_PAIRS = 60
-"""If there are more pairs of placements, only this many are drawn."""
+"""Pairs of placements that are drawn at most."""
 
 PHASES = {phase: Kind(phase, colour) for phase, colour in PHASE_COLOURS.items()}
 WAYS = {"read": Kind("read", SKY), "written": Kind("written", VERMILION)}
 
 Parts = Mapping[str, Mapping[str, Spread | None]]
-"""What the runs of a condition have, by name: by tier, or without one."""
+"""Spreads over the runs of a condition, by tier (empty for a condition as a whole), then by name of the part."""
 
 Bars = Mapping[tuple[Condition, str], Mapping[str, Spread]]
-"""What a bar consists of, by name, as far as it is known: by condition, and by tier where that has several bars."""
+"""The known parts of each bar by name; bars are by condition, and by tier if a condition has several bars."""
 
 
 def in_panels(says: str, rows: Sequence[tuple[Condition, Row]], note: str, mark: Mark, x: str, **look: Any) -> Chart:
-    """A chart of rows about conditions, in each of the panels in which they stand."""
+    """A chart of rows about conditions, in the panels to which these belong."""
     lanes = [
         {"panel": f"{family.origin}: {family.tool}, {inputs_text(family.cache)}", "group": at_once(family.parallelism)}
         | {"lane": member.placement}
@@ -68,7 +68,7 @@ def in_panels(says: str, rows: Sequence[tuple[Condition, Row]], note: str, mark:
 
 
 def bars_of(data: Comparison, parts_of: Callable[[Sequence[Row]], Parts]) -> Bars:
-    """The bars of each condition, from what its runs have: by tier, or one without a tier."""
+    """The bars of each condition, with the parts that ``parts_of`` gives for its runs."""
     found = {
         (condition, tier): {name: one for name, one in parts.items() if one}
         for condition, runs in data.conditions.items()
@@ -78,19 +78,17 @@ def bars_of(data: Comparison, parts_of: Callable[[Sequence[Row]], Parts]) -> Bar
 
 
 def spread_cells(name: str, unit: str, value: Spread | None) -> Row:
-    """Median and range as cells ``<name>_median_<unit>`` and so on; empty if not known."""
+    """The median and range as cells ``<name>_median_<unit>`` and so on; empty if not known."""
     return {f"{name}_{kind}_{unit}": value and getattr(value, kind) for kind in ("median", "low", "high")}
 
 
 def length(parts: Mapping[str, Spread], *names: str) -> float:
-    """How long some parts of a bar are drawn together, by default all: nothing of what is below 0."""
+    """The drawn length of some parts of a bar together, by default all; negative parts are not drawn."""
     return sum(max(0.0, part.median) for name, part in parts.items() if not names or name in names)
 
 
 def sums(says: str, bars: Bars, kinds: Mapping[str, Kind], note: str, unit: str = "s") -> Chart:
-    """A chart of what the participant jobs of a run took together, divided into parts; those that no bar has are left
-    out.
-    """
+    """A chart of what the participant jobs of a run took together, by parts; parts that no bar has are left out."""
     present = [name for name in kinds if any(name in parts for parts in bars.values())]
     rows = []
     for (condition, tier), parts in bars.items():
@@ -104,7 +102,7 @@ def sums(says: str, bars: Bars, kinds: Mapping[str, Kind], note: str, unit: str 
 
 
 def shares_text(bars: Bars, what: str, *names: str) -> str:
-    """How much of the bars some parts take."""
+    """The share of some parts in the bars, in words."""
     shares = sorted(share_of(length(parts, *names), length(parts)) or 0.0 for parts in bars.values())
     return f"{what}: {between(map(percent, shares))} of the summed time"
 
@@ -225,20 +223,20 @@ def tier_bytes(data: Comparison) -> Chart:
 
 
 OPEN_ROWS = 6
-"""Longer lists are folded."""
+"""Lists with more rows are folded."""
 
 MEDIANS = ("flushed_s", "cpu_sum_s", "io_sum_s", "mean_parallelism", "peak_parallelism")
 
 
 def read(places: Places, settings: Settings) -> Comparison:
-    """The comparison of a results folder."""
+    """Read the comparison of a results folder."""
     plan, found = places.campaign / "plan.tsv", read_comparison_tables(places.comparison)
     in_memory = [name for name, tier in settings.tiers.items() if is_in_memory(tier.kind)]
     return Comparison(**vars(found), lacking=lacking(plan) if plan.exists() else "", in_memory=in_memory)
 
 
 def under(data: Comparison) -> str:
-    """How many runs there are, and where they were done."""
+    """The text below the title: how many runs there are, and where they were done."""
     origins = sorted({run["origin"] for run in data.runs})
     return f"{counted(len(data.runs), 'run')} of {', '.join(origins)}" if origins else "No runs"
 
@@ -253,7 +251,7 @@ def verdicts(data: Comparison) -> list[Verdict]:
 
 
 def counts(data: Comparison) -> Section:
-    """How many runs are compared, and how many of them had more jobs than there are CPUs."""
+    """The section on how many runs are compared, and how many of them had more jobs than there are CPUs."""
     compared = [run for runs in data.conditions.values() for run in runs]
     crowded = sum(bool(run["oversubscribed"]) for run in compared)
     text = f"{counts_text(data)}. Only valid runs are compared."
@@ -261,7 +259,7 @@ def counts(data: Comparison) -> Section:
 
 
 def by_how_much(data: Comparison) -> Section:
-    """Each placement against the fastest under the same conditions."""
+    """The section that compares each placement with the fastest under the same conditions."""
     rows = [
         {
             "condition": family.name,
@@ -286,7 +284,7 @@ def by_how_much(data: Comparison) -> Section:
 
 
 def reasons(data: Comparison) -> Section | None:
-    """What may mislead about conditions; what applies to all of them is said once."""
+    """The section on what may mislead in a comparison; a remark that applies to all conditions appears once."""
     families = judge(data)
     found = gathered((line, family.name) for family in families for line in family.reasons)
     items = [f"{line}." if len(of) == len(families) else f"{'; '.join(of)}: {line}." for line, of in found.items()]
@@ -294,7 +292,7 @@ def reasons(data: Comparison) -> Section | None:
 
 
 def conditions(data: Comparison) -> Section:
-    """All conditions, with medians over their repetitions."""
+    """The section on all conditions, with medians over their repetitions."""
     rows = []
     for one, runs in data.conditions.items():
         limits = dict.fromkeys(run["limited_by"] for run in runs if run["limited_by"])
@@ -319,7 +317,7 @@ def conditions(data: Comparison) -> Section:
 
 
 def tiers_text(placement: str, run: Row) -> str:
-    """Which roles are on which tier, as far as known; empty if all are on the tier that names the placement."""
+    """The tier of each role, as far as known; empty if all roles are on the tier that gives the placement its name."""
     tiers = gathered((run[f"{role}_tier"], role) for role in ROLES if run[f"{role}_tier"] is not None)
     if list(tiers) == [placement]:
         return ""
@@ -327,7 +325,7 @@ def tiers_text(placement: str, run: Row) -> str:
 
 
 def excluded(data: Comparison) -> Section:
-    """Runs that are not compared, and why."""
+    """The section on runs that are not compared, and why."""
     rows = [
         {name: run[name] for name in ("origin", "run", "placement", "parallelism", "repetition")}
         | {"reason": "no participant finished" if run["valid"] == "valid" else run["valid"]}
@@ -339,7 +337,7 @@ def excluded(data: Comparison) -> Section:
 
 
 def method(data: Comparison) -> Section:
-    """What the words mean, and a paragraph for a paper."""
+    """The section with the meaning of words, and a paragraph for a paper's methods."""
     text = """
         Runs with the same origin, tool, page cache, parallelism and placement are repetitions of one another."""
     if tools := ", ".join(sorted({condition.tool for condition in data.conditions})):

@@ -1,16 +1,17 @@
 """The verdict of a comparison: which placement is fastest, by how much, whether that is certain, and why.
 
-Sure means: makespans differ by more than chance (:mod:`neurotier.pages.kit.contrasts`); all runs did equally many of
-the same participants, and found about as much of their inputs in the page cache, as far as it is known.
+A difference is sure if makespans differ by more than chance (:mod:`neurotier.pages.kit.contrasts`), and if all runs did
+the same number of the same participants and found about as much of their inputs in the page cache, as far as known.
 
-A condition has an account of its wall time if all its runs have one; without it only CPU time is known, and I/O as the
-paper counts it (wall - CPU), of which waiting for a core is part.
+A condition has an account of its wall time if all its runs have one. Otherwise, only CPU time is known, and I/O as the
+paper counts it (wall - CPU), which includes waiting for a core.
 
-Nodes are a blocking factor: a slow node must not be taken for a slow tier. Runs of a campaign may be on several nodes
-of a cluster, if its job was stopped and went on elsewhere. Two conditions are then set against each other on the nodes
-that had both. Where no node had both, the placement's part and the node's cannot be told apart, and that is said.
+Nodes are a blocking factor, since a slow node must not be mistaken for a slow tier. Runs of a campaign may be on
+several nodes of a cluster if its job was stopped and continued on another node. Two conditions are then compared on the
+nodes that ran both. If no node ran both, the effects of placement and node cannot be told apart, and the verdict says
+so.
 
-Only valid runs are compared; the number of those left out is given. Runs are grouped by condition.
+Only valid runs are compared; the number of runs left out is given. Runs are grouped by condition.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ Pair = tuple[Condition, Condition]
 
 
 def everything_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:
-    """Everything that is to be compared, as far as it exists.
+    """All runs to compare, as far as they exist.
 
     Parameters
     ----------
     campaign
-        Plan of a campaign, with its runs next to it, if there is one.
+        Plan of a campaign, with its runs next to it; ``None`` if there is no campaign.
     results
-        Results folders, each an origin of its own.
+        Results folders, each of which is an origin of its own.
     published
-        Folder of the published logs, if they are to be compared.
+        Folder of the published logs; ``None`` if they are not compared.
     """
     compared = campaign_runs(campaign) if campaign is not None else Compared()
     for folder in results:
@@ -60,14 +61,14 @@ def everything_compared(campaign: Path | None, results: Sequence[str], published
 
 @dataclass(frozen=True)
 class Comparison(Compared):
-    """What is compared.
+    """The runs that are compared.
 
     Attributes
     ----------
     lacking
-        What is still to be done of a campaign, if anything.
+        What is still to be done in a campaign, if anything.
     in_memory
-        Names of the tiers of the campaign that are in memory, before which there is no page cache.
+        Names of the campaign's tiers in memory, which have no page cache in front of them.
     """
 
     lacking: str = ""
@@ -80,7 +81,7 @@ class Comparison(Compared):
 
     @cached_property
     def contrasts(self) -> dict[Pair, Contrast]:
-        """How many times as long the first of every two placements takes; a campaign alone runs them in blocks."""
+        """The contrast of every two placements of a family; only the runs of a campaign are in blocks."""
         found: dict[Pair, Contrast] = {}
         for family, members in families(self.conditions).items():
             found |= contrasts({one: self.conditions[one] for one in members}, family.origin == OF_CAMPAIGN)
@@ -88,11 +89,12 @@ class Comparison(Compared):
 
     @cached_property
     def differences(self) -> dict[Pair, dict[str, float]]:
-        """By how much each participant takes longer with the slower of two placements than with the faster, s.
+        """How much longer each participant takes with the slower of two placements than with the faster, s.
 
-        Per participant the mean of the job's wall time over the repetitions in which both placements were run in turn,
-        on the same nodes (over all runs where there are none); the median over participants is never below 0. It knows
-        nothing of what moved a whole run: that shows between repetitions alone.
+        For each participant, it is a difference of mean wall times of the job over the repetitions in which both
+        placements were run in turn on the same nodes (if there are none, over all runs). The slower placement is the
+        one for which the median over participants is not negative. These differences do not show effects on a whole
+        run, which only appear between repetitions.
         """
         walls_s: dict[tuple[str, str], Counter[str]] = {}
         for row in self.participants:
@@ -109,12 +111,12 @@ class Comparison(Compared):
 
 
 def run_key(row: Row) -> tuple[str, str]:
-    """What identifies runs in every table of the comparison: origin and name."""
+    """What identifies a run in every table of the comparison: its origin and name."""
     return row["origin"], row["run"]
 
 
 def sum_of(cause: str) -> str:
-    """Column of a run that sums a cause.
+    """The column of a run with the sum of a cause.
 
     >>> sum_of("account_user_s")
     'account_user_sum_s'
@@ -123,26 +125,27 @@ def sum_of(cause: str) -> str:
 
 
 def means(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Mean of what each participant has, over the runs that have it."""
+    """The mean value of each participant over the runs that have the participant."""
     found = gathered(item for run in runs for item in run.items())
     return {name: statistics.fmean(values) for name, values in found.items()}
 
 
 def set_against(one: Sequence[Row], other: Sequence[Row]) -> list[Sequence[Row]]:
-    """Runs of two conditions that are in the same blocks; without blocks, all runs."""
+    """The runs of two conditions that are in common blocks; without blocks, all runs."""
     found = blocks(one, other) if one[0]["origin"] == OF_CAMPAIGN else []
     return [*zip(*found, strict=True)] if found else [one, other]
 
 
 def inputs_text(cache: str) -> str:
-    """Where the inputs were, in words."""
+    """The state of the page cache of a condition, in words."""
     return "inputs in memory" if cache == MEMORY else f"page cache {cache}"
 
 
 def families(conditions: Iterable[Condition]) -> dict[Condition, list[Condition]]:
-    """Conditions that may be compared with each other, in order, by what they share: a condition without a placement.
+    """The families of conditions that may be compared with each other, in order.
 
-    Inputs in memory have no page cache before them: such conditions stand beside those of every cache state.
+    Each family is given by what its conditions share: a condition without a placement. Conditions with inputs in memory
+    have no page cache, so they are in the families of every cache state.
     """
     groups = gathered((replace(condition, placement=""), condition) for condition in sorted(conditions))
     for family in [family for family in groups if family.cache == MEMORY]:
@@ -155,24 +158,24 @@ def families(conditions: Iterable[Condition]) -> dict[Condition, list[Condition]
 
 
 CACHED_APART = 0.1
-"""If shares of the inputs in the page cache differ by more than this, runs are not alike."""
+"""Runs are not alike if their shares of inputs in the page cache differ by more than this."""
 
 
 class PlacementVerdict(NamedTuple):
-    """One placement against the fastest of its family.
+    """A placement compared with the fastest of its family.
 
     Attributes
     ----------
     makespan
         Makespans of its repetitions, s.
     contrast
-        To the fastest; ``None`` for the fastest itself.
+        The contrast with the fastest; ``None`` for the fastest itself.
     longer_s
-        By how much the median participant takes longer than with the fastest; ``None`` where no participant is in both.
+        How much longer the median participant takes than with the fastest, s; ``None`` if no participant is in both.
     doubts
         Why it is not sure that the fastest is faster; empty if it is sure.
     causes
-        By what a participant job takes longer than with the fastest on average, s by cause.
+        How much longer a participant job takes on average than with the fastest, s, by cause.
     """
 
     condition: Condition
@@ -184,18 +187,18 @@ class PlacementVerdict(NamedTuple):
 
 
 class FamilyVerdict(NamedTuple):
-    """The verdict on conditions that differ in their placement alone.
+    """The verdict on conditions that differ only in their placement.
 
     Attributes
     ----------
     name
         What they share, for a heading.
     placements
-        The fastest, by its median makespan, and then the others.
+        The fastest by median makespan, followed by the others.
     headline
         The result in one sentence, without a full stop.
     reasons
-        What may mislead about them, in sentences.
+        What may mislead in this comparison, in sentences.
     """
 
     name: str
@@ -205,7 +208,7 @@ class FamilyVerdict(NamedTuple):
 
     @property
     def sure(self) -> bool:
-        """Whether it is faster than every other one for sure."""
+        """Whether the fastest placement is surely faster than every other."""
         return len(self.placements) > 1 and not any(other.doubts for other in self.placements)
 
 
@@ -215,13 +218,13 @@ def judge(data: Comparison) -> list[FamilyVerdict]:
 
 
 def counts_text(data: Comparison) -> str:
-    """How many runs are compared and left out."""
+    """How many runs are compared and left out, in words."""
     compared = sum(map(len, data.conditions.values()))
     return f"{counted(compared, 'run')} compared, {len(data.runs) - compared:,} left out"
 
 
 def without_runs(data: Comparison) -> dict[str, str]:
-    """The placements of which no run is valid, in words, by what their conditions share."""
+    """The placements without a valid run, in words, by what their conditions share."""
     lost = families({Condition.of(run) for run in data.runs} - data.conditions.keys())
     return {
         family_name(family): f"no valid run of {', '.join(one.placement for one in members)}: see what is left out"
@@ -230,7 +233,7 @@ def without_runs(data: Comparison) -> dict[str, str]:
 
 
 def family_name(family: Condition) -> str:
-    """What the conditions of a family share.
+    """What the conditions of a family share, in words.
 
     >>> family_name(Condition("campaign", "bet", "cold", 25, ""))
     'campaign, bet, 25 at once, page cache cold'
@@ -257,12 +260,12 @@ def judge_family(data: Comparison, family: Condition, members: Sequence[Conditio
 
 
 def headline(placements: Sequence[PlacementVerdict]) -> str:
-    """The fastest, and by how much: the runner-up that is named is one that is slower for sure, if there is one.
+    """A sentence on the fastest placement, and by how much it is faster than another, which is surely slower if any is.
 
     Parameters
     ----------
     placements
-        In the order of their makespans.
+        The placements in the order of their makespans.
     """
     best, *others = placements
     fastest, makespan = best.condition.placement, seconds(best.makespan.median)
@@ -284,9 +287,9 @@ def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list
     Parameters
     ----------
     fast, slow
-        Their runs.
+        The runs of the two conditions.
     contrast
-        Of the two.
+        The contrast of the two.
     in_both
         Whether any participant is in both.
     """
@@ -310,28 +313,29 @@ def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list
 Runs = Sequence[Row]
 
 TOLD_SHARE = 0.1
-"""Causes that make up at least this share of a difference are named."""
+"""A cause is named if it makes up at least this share of a difference."""
 
 INSEPARABLE = "no node had runs of both, so that nodes and placements cannot be told apart"
 
 CAUSES = (
     LABELS | dict(zip(CPU, ("in user code", "in the kernel"), strict=True)) | {"cpu_s": "on a CPU", "io_s": PAPER_IO}
 )
-"""What a difference is divided into."""
+"""The parts into which a difference is divided."""
 
 
 def causes_of(runs: Runs) -> list[str]:
-    """What wall time is divided into: the causes of the account if all runs have one, else CPU and the paper's I/O.
+    """The parts of wall time: the causes of the account if all runs have one, otherwise CPU and the paper's I/O.
 
-    Stalls for memory that are not known are among those asleep.
+    If stalls for memory are not known, they are part of the time asleep.
     """
     known = all(run[sum_of(cause)] is not None for run in runs for cause in (*CPU, RUN_QUEUE, BLOCK_IO, OTHER))
     return list(LABELS) if known else ["cpu_s", "io_s"]
 
 
 def longer_by_cause(fast: Runs, slow: Runs) -> dict[str, float]:
-    """By what a participant job takes longer in some runs than in others, on average over participants and runs, s by
-    cause; below 0 for what it takes less of.
+    """How much longer a participant job takes in the slow runs than in the fast ones, s, by cause.
+
+    This is an average over participants and runs, and negative for a cause that takes less.
     """
     fast, slow = ([run for run in runs if run["participants"]] for runs in (fast, slow))
 
@@ -343,7 +347,7 @@ def longer_by_cause(fast: Runs, slow: Runs) -> dict[str, float]:
 
 
 def causes_text(longer: Mapping[str, float]) -> str:
-    """A difference in words, with signs, its greatest parts first.
+    """A difference in words, with signed parts, greatest first.
 
     >>> causes_text({"cpu_s": -1.0, "io_s": 11.0})
     '10.0 s longer: +11.0 s I/O as the paper counts it (wall - CPU), -1.00 s on a CPU'
@@ -358,8 +362,10 @@ def causes_text(longer: Mapping[str, float]) -> str:
 
 
 def cache_lines(groups: Groups, in_memory: Collection[str]) -> list[str]:
-    """What the page cache had of the inputs, for tiers that it stands before. Conditions of a campaign are named by the
-    state of the page cache that was asked for, also where the inputs are ``in_memory``.
+    """Sentences on how much of the inputs was in the page cache, for tiers that have one.
+
+    Conditions of a campaign are named for the requested state of the page cache, even if their inputs are
+    ``in_memory``.
     """
     placements = gathered(
         (between(map(percent, (known.low, known.high))) if known else "an unknown share", condition.placement)
@@ -376,9 +382,9 @@ def cache_lines(groups: Groups, in_memory: Collection[str]) -> list[str]:
 
 
 def node_lines(groups: Groups) -> list[str]:
-    """Which placements were on which nodes, if there are several, and what that means for differences; else nothing.
+    """Sentences on which placements ran on which nodes, if there are several, and what that means for differences.
 
-    Of published logs the nodes are not known.
+    The nodes of published logs are not known.
     """
     on = {condition: dict.fromkeys(run["nodes"] for run in runs) for condition, runs in groups.items()}
     if len(set().union(*on.values())) < 2:

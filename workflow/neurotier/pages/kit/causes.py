@@ -1,4 +1,4 @@
-"""Causes: wall time summed by what it was spent on, from the accounts that the meter made of each phase."""
+"""Causes: wall time summed by what it was spent on, from the meter's account of each phase."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ CAUSES = {
     cause: Kind(label, colour, cause == UNEXPLAINED)
     for (cause, label), colour in zip(LABELS.items(), COLOURS, strict=True)
 }
-"""How bars show the causes."""
+"""How bars show each cause."""
 
 PAPER_IO = "I/O as the paper counts it (wall - CPU)"
 
 SWITCH = "as root: sysctl kernel.task_delayacct=1"
-"""What to do about a kernel that does not account for waits."""
+"""Advice for a kernel that does not account for waits."""
 
 COMPUTE_BOUND_SHARE = 0.75
-"""From this share of wall time on, spent on a CPU but not on moving data, a run is called compute-bound."""
+"""A run is called compute-bound if at least this share of its wall time is CPU time outside the moving of data."""
 
 NOTABLE_SHARE = 0.05
-"""From this share of wall time on, a cause of waiting is worth a sentence."""
+"""A cause of waiting gets a sentence if it has at least this share of the wall time."""
 
 
 Causes = dict[str, float]
-"""Wall time of some phases, ``wall_s``, and its parts: the columns of the account, and what they leave unexplained."""
+"""The wall time of some phases, ``wall_s``, and its parts: the columns of the account, and the unexplained rest."""
 
 
 def sum_causes(rows: Iterable[Row]) -> Causes:
-    """Sum the accounts of some rows of ``profile.tsv``, s; the time of rows without one is unexplained.
+    """Sum the accounts of some rows of ``profile.tsv``, s; the time of rows without an account is unexplained.
 
-    Where causes exceed wall time, what is unexplained is below 0.
+    If the causes exceed the wall time, the unexplained part is negative.
     """
     rows = list(rows)
     accounted = [row for row in rows if row["account"] is not None]
@@ -49,24 +49,24 @@ def sum_causes(rows: Iterable[Row]) -> Causes:
 
 
 def share_of_wall(causes: Causes, *names: str) -> float:
-    """Share of some causes in the wall time; 0 of no time."""
+    """The share of some causes in the wall time; 0 if there is no wall time."""
     return share_of(sum(causes[name] for name in names), causes["wall_s"]) or 0.0
 
 
 def ranked(causes: Causes) -> list[tuple[str, float]]:
-    """What the wall time was spent on, in words, and its share of it, largest first; user and system are one."""
+    """The causes in words with their shares of the wall time, largest first; user and system time count as one."""
     shares = {LABELS[cause]: share_of_wall(causes, cause) for cause in LABELS if cause not in CPU}
     shares["on a CPU"] = share_of_wall(causes, *CPU)
     return sorted(shares.items(), key=lambda item: -item[1])
 
 
 def about(rows: Iterable[Row]) -> str:
-    """``about`` and a space where sampling had a part in the accounts, else nothing."""
+    """``"about "`` if an account is partly from sampling, else an empty string."""
     return "about " if any(row["account"] == "sampled" for row in rows) else ""
 
 
 def why_no_account(rows: Iterable[Row]) -> str:
-    """Why rows have no account of their waits, and what to do about it."""
+    """Why rows have no account of their waits, and what the user can do about it."""
     rows = list(rows)
     if any(row["memory_stall_s"] is not None and row["block_io_s"] is None for row in rows):
         return "the kernel's figures of waiting for storage were not credible"

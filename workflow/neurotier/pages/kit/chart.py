@@ -1,7 +1,7 @@
-"""Charts: a sentence, the table that it is about, and how to draw that; and one look for all charts.
+"""Charts: a sentence, the table that it is about, and how to draw it, in one style for all charts.
 
-Colours can be told apart by colour-blind people (Okabe and Ito, 2008, "Color Universal Design"). Files repeat byte for
-byte: figures are made without ``pyplot``, so that ``savefig`` picks canvases by itself and nothing is global.
+Colour-blind people can tell the colours apart (Okabe and Ito, 2008, "Color Universal Design"). Files are reproducible
+byte for byte: figures are made without ``pyplot``, so that there is no global state and ``savefig`` picks the canvas.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PHASE_COLOURS = {
 
 
 class Unit(NamedTuple):
-    """The unit of a table's values: what it is called on an axis, its size in theirs, and how a value is said."""
+    """The unit of a table's values: its label on an axis, its size in units of the table, and a value in words."""
 
     label: str
     scale: float
@@ -56,10 +56,10 @@ TITLE, NOTE = 92, 130
 """Characters in a line of the title, and of the note."""
 
 WIDE = 600
-"""If the ratio of its ends is at least this, a logarithmic axis only labels powers of ten."""
+"""A logarithmic axis labels only powers of ten if the ratio of its ends is at least this."""
 
 LAYOUT = ("text", "colour")
-"""Columns of a table that are drawn, but not written; nor are lists."""
+"""Columns of a table that are drawn but not written; lists are not written either."""
 
 NOTHING = "Nothing was measured"
 HOVER = "hover:"
@@ -95,16 +95,16 @@ STYLE: Any = {
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure; this one shows nothing, and its sentence says why.
+    """A figure. This base class shows nothing, and its sentence says why.
 
     Attributes
     ----------
     says
         What it shows, without a full stop: its title, caption and alternative text.
     table
-        The numbers that it shows: the TSV next to it, without columns for drawing only (``LAYOUT``).
+        The numbers that it shows, written as a TSV next to it, without columns that are only for drawing (``LAYOUT``).
     note
-        In small letters below it.
+        A note in small print below it.
     """
 
     says: str
@@ -113,19 +113,19 @@ class Chart:
 
     @property
     def around_in(self) -> float:
-        """Height of the title and the note, in."""
+        """The height of the title and the note, inches."""
         return 0.5 + 0.19 * len(textwrap.wrap(self.says, TITLE)) + 0.14 * len(textwrap.wrap(self.note, NOTE))
 
     def draw(self) -> plot.Figure:
-        """The figure without title and note."""
+        """Draw the figure without its title and note."""
         figure = plot.Figure(figsize=(WIDTH_IN, 1.6))
         figure.text(0.5, 0.5, textwrap.fill(self.says, 80), ha="center", va="center", fontsize=12, color=GREY)
         return figure
 
     def save(self, stem: Path) -> str:
-        """Write ``stem.svg``, ``stem.png`` (150 dpi) and ``stem.tsv``; the SVG as it stands in a page.
+        """Write ``stem.svg``, ``stem.png`` (150 dpi) and ``stem.tsv``; return the SVG for embedding in a page.
 
-        Equal charts give equal bytes. The resolution of the SVG is that of what is drawn as pixels in it.
+        Equal charts give equal bytes. The ``dpi`` of the SVG applies to the parts that are drawn as pixels.
         """
         with house_style():
             figure = self.draw() if self.table else Chart.draw(self)
@@ -135,7 +135,7 @@ class Chart:
             svg, png = io.StringIO(), io.BytesIO()
             figure.savefig(svg, format="svg", dpi=2 * DPI, metadata={"Date": None, "Creator": None})
             plot.rcParams["figure.constrained_layout.use"] = False
-            figure.set_layout_engine(None)  # both have the one layout; "none" would have it drawn twice all the same
+            figure.set_layout_engine(None)  # both files use the same layout; with "none", it would be computed twice
             figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
         content = with_own_ids(with_titles(svg.getvalue()), stem.name)
         write_text(stem.with_name(f"{stem.name}.svg"), content)
@@ -148,15 +148,15 @@ class Chart:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Use the house's matplotlib settings within a ``with`` block, and matplotlib's own around it."""
+    """Use matplotlib with the settings of :data:`STYLE` within a ``with`` block, and restore its own after it."""
     with plot.rc_context():
-        plot.rcdefaults()  # a user's matplotlibrc must not change our figures
+        plot.rcdefaults()  # a user's matplotlibrc must not change the figures
         plot.rcParams.update(STYLE)
         yield
 
 
 def label_powers(axis: plot.Axis) -> None:
-    """Label a logarithmic axis at 1, 2 and 5 times the powers of ten, or where these are many, at the powers alone."""
+    """Label a logarithmic axis at 1, 2 and 5 times the powers of ten, or only at the powers if these are many."""
     low, high = axis.get_view_interval()
     axis.set_major_locator(plot.LogLocator(subs=(1.0, 2.0, 5.0) if high / low < WIDE else (1.0,)))
     axis.set_minor_locator(plot.NullLocator())
@@ -165,13 +165,14 @@ def label_powers(axis: plot.Axis) -> None:
 def hover(text: str) -> str:
     """An address for ``set_url`` or ``set_urls`` of an artist that should show a text under the pointer.
 
-    matplotlib writes no titles, but it writes an artist's address; when a chart is saved, addresses become titles.
+    matplotlib cannot write titles into an SVG, but it can write an artist's address, which becomes a title when a chart
+    is saved.
     """
     return f"{HOVER}{text}"
 
 
 def with_titles(svg: str) -> str:
-    """An SVG with such addresses turned into titles.
+    """Turn the addresses made by :func:`hover` into titles.
 
     >>> with_titles('<a xlink:href="hover:1.5 s" target="_blank"><path/></a>')
     '<g><title>1.5 s</title><path/></g>'
@@ -180,16 +181,16 @@ def with_titles(svg: str) -> str:
 
 
 def with_own_ids(svg: str, name: str) -> str:
-    """An SVG of matplotlib's whose ids begin with the figure's name, without comments and metadata.
+    """Make the ids of a matplotlib SVG begin with the figure's name, and remove comments and metadata.
 
-    matplotlib gives the same glyphs and groups the same ids in every figure, and a page has several.
+    matplotlib gives the same ids to glyphs and groups in every figure, and a page has several figures.
 
     >>> with_own_ids('<g id="a"><use xlink:href="#a" clip-path="url(#b)"/></g><!-- 2 -->', "gantt")
     '<g id="gantt-a"><use xlink:href="#gantt-a" clip-path="url(#gantt-b)"/></g>'
     """
     prefix = re.sub(r"[^\w-]", "_", name) + "-"
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    places: dict[str, str] = {}  # ids of clips hash where they are, of which the last digits do not repeat
+    places: dict[str, str] = {}  # ids of clip paths are hashes of positions, whose last digits are not reproducible
     svg = re.sub(r'(?<=["#])p[0-9a-f]{10}\b', lambda one: places.setdefault(one[0], f"p{len(places)}"), svg)
     svg = re.sub(r'( id="|xlink:href="#|url\(#)', rf"\1{prefix}", svg)
     return re.sub(r">\s+<", ">\n<", svg)

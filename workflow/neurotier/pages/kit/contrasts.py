@@ -1,9 +1,9 @@
-"""Contrasts: how many times as long one condition takes as another, and whether that is more than chance.
+"""Contrasts: how many times as long as another one condition takes, and whether that is more than chance.
 
-Conditions are run in blocks: each once in every repetition. Whatever slows a block down slows all of it, so logarithms
-of makespans are subtracted within blocks, and the mean difference is tested by Student's t. Which pair is looked at is
-decided by the runs themselves, so Holm's method is used over all pairs of a family. Runs that were not done in blocks,
-such as published ones, are compared by Welch's test. Two repetitions never suffice.
+Conditions are run in blocks, with each condition once in every repetition. Whatever slows a block down slows all of it,
+so logarithms of makespans are subtracted within blocks, and the mean difference is tested with Student's t. Which pair
+is of interest depends on the runs themselves, so Holm's method corrects for all pairs of a family. Runs that were not
+done in blocks, such as published ones, are compared with Welch's test. Two repetitions never suffice.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from neurotier.core.quantities import counted, percent
 from neurotier.core.tables import Row
 
 LEAST = 3
-"""With fewer repetitions, nothing is certain."""
+"""With fewer repetitions, no difference counts as certain."""
 
 CHANCE = 0.05
-"""How often chance alone may make any two conditions of a family differ."""
+"""The probability with which chance alone may make any two conditions of a family differ."""
 
 POWER = 0.8
-"""How often a difference shows with the repetitions that it is said to need."""
+"""The probability with which a difference shows with the number of repetitions that it is said to need."""
 
 SHARES = (0.1, 0.05, 0.02, 0.01)
-"""Differences for which to state the repetitions that they need: the first one that needs more than there are."""
+"""Differences from which to choose one for which the necessary repetitions are stated: the first that needs more."""
 
 ROUNDING = 1e-9
-"""Error of the mean of values that are all the same."""
+"""Error of the mean of values that are all equal."""
 
 
 class Contrast(NamedTuple):
-    """How many times as long one condition takes as another.
+    """How many times as long as another one condition takes.
 
     Attributes
     ----------
     mean, error
-        Logarithm of the ratio of their makespans, and its standard error.
+        Mean logarithm of the ratio of their makespans, and its standard error.
     freedom
         Degrees of freedom of that error.
     repetitions
-        Blocks that have both; without blocks, repetitions of the condition that has fewer.
+        Number of blocks that have both; without blocks, number of repetitions of the condition that has fewer.
     paired
-        Whether they were run in blocks.
+        Whether the two were run in blocks.
     level
-        How often chance alone may make these two differ, by Holm's method.
+        The probability with which chance alone may make these two differ, by Holm's method.
     noise
-        Standard deviation of a difference within a block, of all conditions of the family.
+        Standard deviation of a difference within a block, over all conditions of the family.
     """
 
     mean: float
@@ -61,19 +61,19 @@ class Contrast(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as long, as a geometric mean."""
+        """The geometric mean of the ratios."""
         return math.exp(self.mean)
 
     @property
     def chance(self) -> float:
-        """How often chance alone would make equal conditions differ this much."""
-        from scipy.special import stdtr  # slow to load, and few users of this module need it
+        """The probability that chance alone makes equal conditions differ this much."""
+        from scipy.special import stdtr  # imported here, as it is slow, and few users of this module need it
 
         return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Interval of the ratio at its level: without 1 if they certainly differ; ``None`` for too few runs."""
+        """The interval of the ratio at its level; without 1 if the two surely differ; ``None`` with too few runs."""
         from scipy.special import stdtrit
 
         if self.repetitions < LEAST:
@@ -83,11 +83,11 @@ class Contrast(NamedTuple):
 
     @property
     def is_longer(self) -> bool:
-        """Whether the condition certainly takes longer than the other."""
+        """Whether the first condition certainly takes longer than the other."""
         return self.ends is not None and self.ends[0] > 1
 
     def __str__(self) -> str:
-        """The ratio with interval and number of repetitions; an end that is not 1 does not read as 1.00.
+        """The ratio with its interval and number of repetitions, with digits such that no end reads as 1.00.
 
         >>> str(Contrast(math.log(1.5), 0.01, 4, 5, paired=True))
         '1.50 times as long (1.46 to 1.54, 5 repetitions)'
@@ -101,12 +101,12 @@ class Contrast(NamedTuple):
 
     @property
     def counted(self) -> str:
-        """How many repetitions, and whether they are in no blocks."""
+        """The number of repetitions in words, with a remark if they are not in blocks."""
         return counted(self.repetitions, "repetition") + ("" if self.paired else ", not paired")
 
     @property
     def doubt(self) -> str:
-        """That they are not told apart, and with how many repetitions a difference would mostly show (Guenther).
+        """That the two are not told apart, and how many repetitions would mostly show a difference (Guenther).
 
         >>> Contrast(0.04, 0.08, 2, 3, paired=True, noise=0.14).doubt
         'not told apart with 3 repetitions; a difference of 10 % shows with about 19'
@@ -124,7 +124,7 @@ class Contrast(NamedTuple):
 
 
 def contrasts(groups: Mapping[Any, Sequence[Row]], paired: bool) -> dict[tuple[Any, Any], Contrast]:
-    """Every condition of a family against every other, both ways round.
+    """The contrast of every condition of a family with every other, in both directions.
 
     Parameters
     ----------
@@ -146,10 +146,10 @@ def contrasts(groups: Mapping[Any, Sequence[Row]], paired: bool) -> dict[tuple[A
 
 
 def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
-    """Runs of two conditions that were made in turn: of one repetition, on the same nodes, nothing of both in between.
+    """Pairs of runs of two conditions that were made one after the other, in one repetition and on the same nodes.
 
-    A run that was made later than its repetition, such as that of a placement that was added, is in no block; nor is
-    one without a repetition.
+    No other run of the two conditions lies between the two of a pair. A run that was made later than the rest of its
+    repetition, such as that of a placement that was added, is in no pair; nor is a run without a repetition.
     """
     runs = [(run, True) for run in one] + [(run, False) for run in other]
     runs.sort(key=lambda run: (run[0].get("start_s") or 0.0, run[0]["repetition"] or 0))
@@ -163,9 +163,10 @@ def blocks(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 
 def contrast(longer: Sequence[Row], shorter: Sequence[Row], paired: bool) -> Contrast:
-    """By the blocks that have both; without blocks, by all runs, with degrees of freedom by Welch and Satterthwaite.
+    """The contrast of two conditions, given their runs.
 
-    Runs that are in no block although they might be have a ratio alone.
+    It uses the blocks that have both; without blocks, all runs, with degrees of freedom by Welch and Satterthwaite. If
+    runs should be in blocks, but no block has both, only the ratio is known.
     """
     pairs = blocks(longer, shorter) if paired else []
     samples = [[math.log(run["makespan_s"]) for run in longer], [-math.log(run["makespan_s"]) for run in shorter]]
@@ -178,11 +179,11 @@ def contrast(longer: Sequence[Row], shorter: Sequence[Row], paired: bool) -> Con
 
 
 def squared_error(values: Sequence[float]) -> float:
-    """Square of the standard error of a mean; 0 of a single value. (``statistics.variance`` takes 30 times as long.)"""
+    """The square of a mean's standard error; 0 for a single value (``statistics.variance`` takes 30 times as long)."""
     middle = mean(values)
     return mean([(value - middle) ** 2 for value in values]) / max(1, len(values) - 1)
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean; 0 of none."""
+    """The mean; 0 if there are no values."""
     return sum(values) / max(1, len(values))

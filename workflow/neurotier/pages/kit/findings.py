@@ -1,5 +1,6 @@
-"""Texts and sections that several pages use; and what the pages of storage workloads share: where it was measured, what
-was not measured, and what papers state.
+"""Texts and sections that several pages use, and the common sections of the pages of storage workloads.
+
+The latter say where points were measured, which were not measured, and what papers state.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ MEANINGS = {
     " either may be the faster one.",
     "robust z": "of a brain volume: its distance from the median of the dataset, in units of the usual distance.",
 }
-"""Explanations of words that pages use and not everybody knows."""
+"""Explanations of words on pages that not all readers know."""
 
 
 def words(*names: str) -> Section:
-    """Explanations of some words, folded, where a reader meets them first."""
+    """A folded section that explains some words, for the place where a reader meets them first."""
     return Section(facts={name: MEANINGS[name] for name in names}, folded=f"What is meant by {', '.join(names)}")
 
 
 def own_reference() -> str:
-    """Authors, year and address of neurotier as ``CITATION.cff`` has them."""
+    """The authors, year and address of neurotier from ``CITATION.cff``."""
     entry = read_yaml((ROOT / "CITATION.cff").read_text())
     authors = [one.get("name") or f"{one['given-names']} {one['family-names']}" for one in entry["authors"]]
     known = [*authors, str(entry["date-released"])[:4], entry.get("url") or entry.get("repository-code")]
@@ -47,7 +48,7 @@ def own_reference() -> str:
 
 
 def at_once(parallelism: int) -> str:
-    """How many jobs were to run at once.
+    """How many jobs were to run at once, in words.
 
     >>> at_once(25)
     '25 at once'
@@ -56,7 +57,7 @@ def at_once(parallelism: int) -> str:
 
 
 def spread_text(spread: Spread) -> str:
-    """Median and range of times, s.
+    """The median and range of times, s, in words.
 
     >>> spread_text(Spread((1253.0, 1300.0, 1244.0))), spread_text(Spread((31.24,)))
     ('1,253 s (1,244 to 1,300, 3 runs)', '31.2 s (1 run)')
@@ -67,7 +68,7 @@ def spread_text(spread: Spread) -> str:
 
 
 def between(texts: Iterable[str]) -> str:
-    """The first and the last of at least one text, or both in one.
+    """The first and the last of at least one text, joined; or just one of them if they are equal.
 
     >>> between(["2 s", "3 s", "4 s"]), between(["2 s"])
     ('2 s to 4 s', '2 s')
@@ -78,7 +79,7 @@ def between(texts: Iterable[str]) -> str:
 
 MOVED = ("read_bytes", "write_bytes")
 VERSIONS = ("fio_version", "ior_version", "engine_version")
-"""Columns that name the measuring program's version."""
+"""Columns with the version of the program that measured."""
 
 
 def workload_page(
@@ -90,14 +91,14 @@ def workload_page(
     note: str = "",
     **about: Any,
 ) -> Page:
-    """The page of a workload, whose table has its name.
+    """The page of a workload, whose table has the same name.
 
     Parameters
     ----------
     measured
-        What to say about the measured points, below the title.
+        Text about the measured points, below the title.
     parts
-        The workload's own; those that all workloads have follow.
+        The workload's own parts, which are followed by those that all workloads have.
     method
         How it is measured, in a sentence or two.
     tables
@@ -122,19 +123,19 @@ def workload_page(
 
 
 def counts_text(points: Rows, what: str) -> str:
-    """How many points were measured, and ``what`` else there is to say about them."""
+    """How many points were measured, in words, followed by ``what`` if there are any."""
     count = len(measured_rows(points))
     return f"{count:,} of {counted(len(points), 'point')} measured{what if count else ''}"
 
 
 def tiers(points: Rows, note: str) -> Section:
-    """The section on where it was measured, with what, and what was moved there."""
+    """The section on the tiers: where and with what they were measured, and how many bytes were moved."""
     rows = []
     for own in gathered((row["tier"], row) for row in points).values():
         measured = measured_rows(own) or own
         about = {
             name: ", ".join(dict.fromkeys(word for row in measured for word in (row[name] or "").split()))
-            for name in ("host", "kernel")  # points that are kept may be of an earlier kernel
+            for name in ("host", "kernel")  # several, since kept points may be from an earlier kernel
         }
         programs = {row[name] for row in own for name in VERSIONS if row.get(name)}
         about["measured_by"] = ", ".join(sorted(programs))
@@ -144,7 +145,7 @@ def tiers(points: Rows, note: str) -> Section:
 
 
 def unmeasured(points: Rows) -> Section:
-    """The section on points that were not measured, and why, by tier and set."""
+    """The section on the points that were not measured, and why, by tier and set."""
     counts = Counter((row["tier"], row["set"], row["status"]) for row in points if row["status"] != MEASURED)
     rows = [{"tier": tier, "set": name, "points": count, "why": why} for (tier, name, why), count in counts.items()]
     folded = f"{counted(counts.total(), 'point')}: why, by tier and set; what failed, the next start measures again"

@@ -1,6 +1,6 @@
-"""Charts of lines: what was measured along a number of processes or along time, with the numbers that papers state.
+"""Line charts: measurements against a number of processes or time, with the numbers that papers state.
 
-Lines of the same name look the same in all panels. A limit is a dashed line, and a published number a star.
+Lines with the same name look the same in all panels. A limit is a dashed line, and a published number a star.
 """
 
 from __future__ import annotations
@@ -37,49 +37,49 @@ COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE)
 MARKERS = "os^Dv<"
 COLUMNS = 3
 NAME = 32
-"""Longest line of a panel's title, and of a name in the legend."""
+"""Characters in a line of a panel's title, and of a name in the legend."""
 
 PANEL_IN, NAME_IN = 2.9, 0.18
 """Height of a panel, and of a line of the legend."""
 
 FEW_TICKS = 8
-"""With more labels than this below an axis, they stand upright."""
+"""With more labels than this on the horizontal axis, they are turned upright."""
 
 APART = 1.15
-"""If one position is less than this many times a smaller one, both share a label, that of the greater."""
+"""Positions closer than this ratio share a label, that of the greater one."""
 
 
 def point(kind: str, panel: str, line: str, at: float | None, median: float, low: Any = None, high: Any = None) -> Row:
-    """A row of the table of a figure: a point of a line, a limit, or a published number."""
+    """A row of a figure's table: a point of a line, a limit, or a published number."""
     return {"kind": kind, "panel": panel, "line": line, "at": at, "median": median, "low": low, "high": high}
 
 
 def measured(panel: str, line: str, at: float, value: Spread) -> Row:
-    """The row of what was measured in some repetitions."""
+    """The row of a point that was measured in several repetitions."""
     return point(MEASURED, panel, line, at, value.median, value.low, value.high)
 
 
 def published(panel: str, number: PublishedNumber) -> Row:
-    """The row of what a paper states."""
+    """The row of a number that a paper states."""
     return point(PUBLISHED, panel, f"{number.source}, {number.place}: {number.name}", number.at, number.value)
 
 
 @dataclass(frozen=True)
 class Lines(Chart):
-    """A chart of lines, from rows as :func:`point` makes them.
+    """A line chart of rows made by :func:`point`.
 
     Attributes
     ----------
     panels
-        Title of each panel, and the name of its horizontal axis.
+        The name of the horizontal axis of each panel, by the panel's title.
     label, unit
         Name of the vertical axis, and the unit of the table's values.
     counts
-        Whether the horizontal axis has numbers to be told apart, in powers of two, or is plain time.
+        Whether the horizontal axis has numbers, on a logarithmic scale, instead of time.
     logarithmic
-        Whether the vertical axis is; panels then share it.
+        Whether the vertical axis is logarithmic; panels then share it.
     place_text
-        How a number on the horizontal axis is written.
+        Formats a number on the horizontal axis.
     """
 
     panels: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Lines(Chart):
         object.__setattr__(self, "table", [row | {"unit": self.unit} for row in self.table])
 
     def draw(self) -> plot.Figure:
-        """The panels, at most three side by side, and one legend."""
+        """Draw the panels, at most three side by side, and one legend."""
         names = list(dict.fromkeys(row["line"] for row in self.table if row["kind"] == MEASURED))
         looks = {name: look(place, len(names)) for place, name in enumerate(names)}
         columns = min(COLUMNS, len(self.panels))
@@ -114,7 +114,7 @@ class Lines(Chart):
         return figure
 
     def draw_panel(self, axes: plot.Axes, title: str, looks: Mapping[str, dict[str, Any]]) -> None:
-        """One panel and its axes."""
+        """Draw one panel and its axes."""
         own = [row for row in self.table if row["panel"] == title]
         for (_, name), points in gathered(((row["kind"], row["line"]), row) for row in own).items():
             draw_points(axes, points, UNITS[self.unit].scale, looks.get(name, {"color": GREY}))
@@ -126,19 +126,19 @@ class Lines(Chart):
             axes.set_yscale("log")
             label_powers(axes.yaxis)
         else:
-            axes.axhline(0, alpha=0)  # the margin at the top is of all that is shown: values near 100 % are whole
+            axes.axhline(0, alpha=0)  # so that the margin is a share of the axis from 0, and no value is cut at the top
             axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter("{x:,.9g}")
 
 
 def look(place: int, count: int) -> dict[str, Any]:
-    """Colour and marker of a line; with many lines, darker colours come first."""
+    """The colour and the marker of a line; with many lines, darker colours come first."""
     colour = COLOURS[place] if count <= len(COLOURS) else plot.colormaps["viridis"](0.88 * place / (count - 1))
     return {"color": colour, "marker": MARKERS[place % len(MARKERS)], "markersize": 5}
 
 
 def draw_points(axes: plot.Axes, points: Sequence[Row], scale: float, line: Mapping[str, Any]) -> None:
-    """The points of one kind and name; those without a range are a line without marks."""
+    """Draw the points of one kind and name; points without a range become a line without marks."""
     kind, name, places = points[0]["kind"], points[0]["line"], [row["at"] for row in points]
     values = [row["median"] / scale for row in points]
     if kind == LIMIT:
@@ -156,7 +156,7 @@ def draw_points(axes: plot.Axes, points: Sequence[Row], scale: float, line: Mapp
 
 
 def label_counts(axes: plot.Axes, places: Sequence[float], text: Callable[[float], str]) -> None:
-    """An axis of numbers, in powers of two."""
+    """Label a horizontal axis of numbers on a scale of powers of two."""
     ticks = [place for place, after in pairwise([*places, math.inf]) if after > APART * place]
     axes.set_xscale("log", base=2)
     if places:

@@ -1,8 +1,8 @@
-"""Charts of lanes: each has a name, marks drawn from its rows, and a text next to it; panels have separate axes.
+"""Charts of lanes: each lane has a name, marks drawn from its rows, and a text next to it.
 
-Times of several origins differ by orders, and are not to be compared at a glance. Rows of one panel stand below each
-other, under a heading for each group; rows that follow each other under one name share a lane. Marks draw what they
-read from the rows' columns.
+Panels have separate axes, since times of different origins differ by orders of magnitude, and should not be compared at
+a glance. In a panel, groups of lanes have a heading. Consecutive rows with the same lane name share a lane. Marks draw
+what they read from the columns of the rows.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from neurotier.pages.kit.chart import (
 
 LANE_IN, LEGEND_IN = 0.23, 0.2
 READABLE_DOTS = 100
-"""Most values that are drawn as one dot each."""
+"""Up to this many values, each is drawn as a dot."""
 
 READABLE_LANES, SQUEEZED_IN = 40, 3.4
-"""Most lanes of a panel that all have names; more, and lanes without names, are squeezed into this height, in."""
+"""Up to this many lanes of a panel all have names; more lanes, or lanes without names, share this height, inches."""
 
 FEW_LANES, FEW_TEXTS = 20, 5
-"""About how many of them have names and texts then, and how many texts may stand anywhere."""
+"""About how many of such lanes have names and texts, and how many texts are shown wherever they are."""
 
 DRAWN_SINGLY = 400
-"""More bars than this are drawn as pixels: otherwise the page would not open."""
+"""More bars than this are drawn as pixels, since otherwise the page would be too large to open."""
 
 CROSS: dict[str, Any] = {
     "label": "not written",
@@ -54,11 +54,11 @@ CROSS: dict[str, Any] = {
 }
 
 Placed = Sequence[tuple[int, Row]]
-"""The rows of a panel, each with the place of its lane."""
+"""The rows of a panel, each with the position of its lane."""
 
 
 class Kind(NamedTuple):
-    """One part of bars: how it is named and filled; hatched for what is not a measured cause."""
+    """A part of bars, with its name and colour; hatched if it is not a measured cause."""
 
     label: str
     colour: str
@@ -66,25 +66,25 @@ class Kind(NamedTuple):
 
     @property
     def filling(self) -> dict[str, Any]:
-        """How it is filled."""
+        """The arguments that fill it in matplotlib."""
         hatch = {"edgecolor": GREY, "hatch": "/////"} if self.hatched else {}
         return {"facecolor": self.colour, "linewidth": 0} | hatch
 
 
 class Mark(ABC):
-    """What is drawn of the rows of a panel."""
+    """A way to draw the rows of a panel."""
 
     @abstractmethod
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
-        """Draw it."""
+        """Draw the rows on the axes."""
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
-        """What the legend has of it: nothing, where the note says what it is."""
+        """Its entries in the legend; none if the note of the figure explains it."""
         return []
 
 
 def draw_bars(axes: plot.Axes, bars: Sequence[Sequence[float]], says: Sequence[str], **look: Any) -> None:
-    """Draw bars, of which each has a place, a begin and an end, with what they say under the pointer."""
+    """Draw bars, each given by position, begin and end, with a text under the pointer."""
     half = 0.35 if len({place for place, *_ in bars}) <= READABLE_LANES else 0.5
     corners = [
         [(begin, place - half), (end, place - half), (end, place + half), (begin, place + half)]
@@ -92,15 +92,15 @@ def draw_bars(axes: plot.Axes, bars: Sequence[Sequence[float]], says: Sequence[s
     ]
     pixels = len(bars) > DRAWN_SINGLY
     drawn = plot.PolyCollection(corners, rasterized=pixels, antialiased=not pixels, **look)
-    drawn.set_urls([hover(text) for text in says] * 2)  # matplotlib drops that of a lone one
+    drawn.set_urls([hover(text) for text in says] * 2)  # twice, since matplotlib drops the address of a single bar
     axes.add_collection(drawn)
 
 
 @dataclass(frozen=True)
 class Stack(Mark):
-    """A bar of parts, one after the other: columns to their looks. Below 0 nothing is drawn.
+    """A bar of consecutive parts; ``kinds`` says how each column is drawn. Values below 0 are not drawn.
 
-    The ``colour`` of a row, if it has one, is that of its bar.
+    If a row has a ``colour``, its bar has that colour.
     """
 
     kinds: Mapping[str, Kind]
@@ -122,22 +122,23 @@ class Stack(Mark):
             draw_bars(axes, [*zip(places, starts, ends, strict=True)], said, **kind.filling | colours)
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
-        """The parts that there are, if there are several."""
+        """The parts that occur, if there are several."""
         present = [kind for column, kind in self.kinds.items() if any(row.get(column) for row in rows)]
         return [plot.Patch(label=kind.label, **kind.filling) for kind in present if len(present) > 1]
 
 
 @dataclass(frozen=True)
 class Spans(Mark):
-    """Phases of jobs, from ``start_s`` to ``end_s``, and a grey line from the start of each job to its end; a cross at
-    the end of one that is ``left`` before all was written.
+    """Phases of jobs, from ``start_s`` to ``end_s``, and a grey line from the start of each job to its end.
+
+    A job that was ``left`` before everything was written has a cross at its end.
 
     Attributes
     ----------
     name
-        Column that names jobs; each ``iteration`` of one is a job of its own.
+        Column that names jobs; each ``iteration`` of a name is a job of its own.
     colours
-        Colour of each phase; what is in no phase of its job has an empty one.
+        Colour of each phase; time of a job outside any phase has an empty phase, which is not drawn.
     """
 
     name: str
@@ -160,7 +161,7 @@ class Spans(Mark):
             axes.plot(*zip(*left, strict=True), **CROSS)
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
-        """The phases that there are, and the cross."""
+        """The phases that occur, and the cross."""
         rows = list(rows)
         drawn = {row["phase"] for row in rows}
         found: list[plot.Artist] = [
@@ -171,7 +172,7 @@ class Spans(Mark):
 
 @dataclass(frozen=True)
 class Line(Mark):
-    """A line from one column to another; ``above`` the middle of the lane by so much."""
+    """A line from the value of one column to that of another, ``above`` the middle of the lane by this much."""
 
     low: str
     high: str
@@ -188,7 +189,7 @@ class Line(Mark):
 
 @dataclass(frozen=True)
 class Points(Mark):
-    """The numbers of a lane as points side by side; ``above`` its middle by so much."""
+    """The numbers of a lane as points side by side, ``above`` its middle by this much."""
 
     column: str
     label: str = ""
@@ -198,7 +199,7 @@ class Points(Mark):
 
     @property
     def look(self) -> dict[str, Any]:
-        """How a point looks."""
+        """The arguments for a point in matplotlib."""
         size, edge = (11, 2.2) if self.marker == "|" else (4.5, 1.0)
         return {
             "linestyle": "",
@@ -222,14 +223,15 @@ class Points(Mark):
                 points.set_url(hover(f"{named}: {said}"))
 
     def handles(self, rows: Iterable[Row]) -> list[plot.Artist]:
-        """The point, if it is named."""
+        """A point, if it has a label."""
         return [plot.Line2D([], [], label=self.label, **self.look)] if self.label else []
 
 
 @dataclass(frozen=True)
 class Box(Mark):
-    """How the numbers of a lane are distributed: a box of the quartiles, a line from the 5th to the 95th per cent, few
-    values as dots that say what they are of, the median as a diamond; in red those that are to be seen."""
+    """The distribution of a lane's numbers: a box of the quartiles, a line from the 5th to the 95th percentile, and a
+    diamond at the median. A few values are drawn as dots that show their name under the pointer. Values that should be
+    ``seen`` are always drawn, in red."""
 
     column: str
     name: str
@@ -237,7 +239,7 @@ class Box(Mark):
 
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the distributions."""
-        import numpy as np  # the rules read pages, and draw nothing
+        import numpy as np  # imported here, since rules import this module without drawing
 
         for place, own in gathered(rows).items():
             values = [row[self.column] / unit.scale for row in own]
@@ -254,7 +256,7 @@ class Box(Mark):
                 linewidths=0,
             )
             said = [hover(f"{row[self.name]}: {unit.words(row[self.column])}") for _, row in shown]
-            dots.set_urls(said * 2)  # as of bars
+            dots.set_urls(said * 2)  # twice, as in draw_bars
             axes.plot([median], [place], "D", markersize=5, color=BLUE, markeredgecolor=BLACK)
 
 
@@ -265,16 +267,18 @@ class Lanes(Chart):
     Attributes
     ----------
     marks
-        What is drawn of the rows.
+        How the rows are drawn.
     x, unit
-        Name of the axes, and the unit of the rows' values.
+        Name of the horizontal axes, and the unit of the rows' values.
     lanes
-        Rows with ``panel``, ``group``, ``lane``, ``text`` and what the marks read, by default the table; all but the
-        lane may be left out. A lane that is a number has no name.
+        Rows with ``panel``, ``group``, ``lane``, ``text`` and the columns that the marks read, by default the table;
+        all but the lane may be left out. A lane that is a number has no name.
     shared
-        Whether all panels have one range.
-    logarithmic, marked
-        Whether axes are; and a value that a line marks, which need not be the axis' end.
+        Whether all panels have the same range.
+    logarithmic
+        Whether the axes are logarithmic.
+    marked
+        A value to mark with a line; ``None`` for none.
     """
 
     marks: Sequence[Mark] = ()
@@ -286,7 +290,7 @@ class Lanes(Chart):
     marked: float | None = None
 
     def draw(self) -> plot.Figure:
-        """A panel above the other, each as high as its lanes need."""
+        """Draw the panels one above the other, each as high as its lanes need."""
         rows = self.lanes or self.table
         panels = [with_places(list(own)) for _, own in groupby(rows, lambda row: row.get("panel"))]
         handles = [handle for mark in self.marks for handle in mark.handles(rows)]
@@ -314,14 +318,14 @@ class Lanes(Chart):
         return figure
 
     def draw_panel(self, axes: plot.Axes, rows: Placed) -> None:
-        """One panel and its axes."""
+        """Draw one panel and its axes."""
         unit = UNITS[self.unit]
         for mark in self.marks:
             mark.draw(axes, rows, unit)
         if self.marked is not None:
             axes.axvline(self.marked, color=GREY, linewidth=1)
         lanes = dict(reversed(rows))
-        kept = [*lanes][:: 1 if is_named(rows) else -(-len(lanes) // FEW_LANES)]  # of many, those that can be read
+        kept = [*lanes][:: 1 if is_named(rows) else -(-len(lanes) // FEW_LANES)]  # only as many as can be read
         texts = [place for place, row in lanes.items() if row.get("text")]
         texts = texts if len(texts) <= FEW_TEXTS else [place for place in texts if place in kept]
         named = lanes if is_named(rows) else texts
@@ -352,7 +356,7 @@ class Lanes(Chart):
 
 
 def with_places(rows: Sequence[Row]) -> list[tuple[int, Row]]:
-    """Rows with the places of their lanes, one of them left free above each group for its heading."""
+    """Rows with the positions of their lanes; a position above each group is left free for its heading."""
     placed, place = list[tuple[int, Row]](), 0
     for group, members in groupby(rows, lambda row: row.get("group")):
         place += bool(group)
@@ -363,18 +367,18 @@ def with_places(rows: Sequence[Row]) -> list[tuple[int, Row]]:
 
 
 def is_named(rows: Placed) -> bool:
-    """Whether lanes have names that can be read."""
+    """Whether the lanes have names, and are few enough for the names to be read."""
     return isinstance(rows[0][1]["lane"], str) and len({place for place, _ in rows}) <= READABLE_LANES
 
 
 def lanes_in(rows: Placed) -> float:
-    """Height of the lanes of a panel, in."""
+    """The height of the lanes of a panel, inches."""
     height_in = LANE_IN * (1 + rows[-1][0])
     return height_in if is_named(rows) else min(SQUEEZED_IN, height_in)
 
 
 def side_by_side(lane: float, count: int) -> list[float]:
-    """Where dots of a lane stand, one beside the other, so that equal values are seen.
+    """The vertical positions of a lane's dots, side by side, so that equal values do not hide each other.
 
     >>> side_by_side(1, 3)
     [0.9, 1.0, 1.1]
@@ -383,17 +387,19 @@ def side_by_side(lane: float, count: int) -> list[float]:
 
 
 def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> Rows:
-    """Phases with the lane of their job: the lowest that is free when it starts, so as many as ran at once.
+    """Phases with the lane of their job, the lowest one that is free when the job starts.
+
+    So there are as many lanes as jobs ran at once.
 
     Parameters
     ----------
     rows
-        With ``phase``, and ``start_s`` and ``end_s`` on any clock. What is in no phase of its job has an empty one.
-        Where there are ``iteration``s, each is a job of its own.
+        Rows with ``phase``, and ``start_s`` and ``end_s`` on any clock. Time of a job outside any phase has an empty
+        phase. If rows have an ``iteration``, each iteration is a job of its own.
     name
         Column that names jobs.
     slack_s
-        By how much a job may begin before the one before it on its lane has ended, s: clocks are not exact.
+        By how much a job may begin before the previous one on its lane ends, s, since clocks are not exact.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Pages: verdicts, figures, tables and prose, declared once; from that follow the rule's files, figures and HTML.
+"""Pages: a declaration of verdicts, figures, tables and prose, from which the rule's files and the HTML follow.
 
-A page is one HTML file that needs nothing else. Names and reasons come from datasets and tools, so the template escapes
-all of them; style, script and pictures are inside the file, and a content policy forbids the browser to fetch anything.
+A page is one self-contained HTML file. Names and reasons come from datasets and tools, so the template escapes all of
+them. Style, script and pictures are inside the file, and a content security policy forbids the browser to fetch
+anything.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def brief(value_s: float) -> str:
-    """A time; short ones in ms or µs.
+    """A time in words, with short times in ms or µs.
 
     >>> brief(2.6e-6), brief(-0.00025), brief(31.25)
     ('2.60 µs', '-0.25 ms', '31.2 s')
@@ -69,18 +70,18 @@ HEADS = {
     "cpu_s_per_gb": "CPU s per GB",
     "operations_per_s": "Operations per second",
 }
-"""Heads of columns whose names are not clear enough; the others are their names without the unit."""
+"""Headings of columns whose names are not clear enough; other headings are the column's name without its unit."""
 
 SHOWN_ROWS = 1000
-"""Longest table on a page; the rest is only in its files."""
+"""Rows of a table that a page shows at most; all rows are in its files."""
 
 GOOD, BAD, OPEN = "good", "bad", "open"
 BESIDE = ("png", "tsv", "rst")
-"""What is written beside the SVG: pixels, the numbers that are shown, and the caption for Snakemake's report."""
+"""Files written next to the SVG: pixels, the numbers shown, and the caption for Snakemake's report."""
 
 
 class Verdict(NamedTuple):
-    """A sentence at the top of a page, without a full stop; its subject; whether it is good news; and details."""
+    """A sentence at the top of a page, without a full stop, with its kind (good, bad or open), subject and details."""
 
     text: str
     kind: str = GOOD
@@ -90,7 +91,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """What a page is made from: its tables by name (one that is not there has no rows), settings, places."""
+    """What a page is made from: its tables by name (a missing table has no rows), settings, and places."""
 
     tables: Mapping[str, Rows]
     settings: Any
@@ -102,25 +103,25 @@ class Data:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it; all of it may be left out.
+    """A heading and its content, each part of which is optional.
 
     Attributes
     ----------
     heading
-        Without one it belongs to the section before it.
+        The heading; without one, the section belongs to the previous one.
     text
-        Paragraphs, with an empty line between them; ``Markup`` is not escaped.
+        Paragraphs separated by empty lines; ``Markup`` is not escaped.
     rows, columns
-        A table, and the names of its columns with spaces between them, by default all of the rows'. Columns that no
-        row has are left out, and so is the section if there is no row.
+        A table, and the names of its columns separated by spaces, by default those of the first row. Columns without
+        any value are left out, and so is the section if there are no rows.
     items, facts
-        A list, and names with what is known.
+        A list, and facts by name.
     more
-        HTML of any other kind.
+        Any other HTML.
     note
-        In small letters at the end.
+        A note in small print at the end.
     folded
-        Title under which it is folded.
+        Title under which the section is folded.
     """
 
     heading: str = ""
@@ -134,7 +135,7 @@ class Section:
     folded: str = ""
 
     def view(self) -> dict[str, Any]:
-        """What the template gets."""
+        """The section as the template needs it."""
         rows = self.rows or ()
         columns = self.columns.split() or [*next(iter(rows), ())]
         shown = [name for name in columns if any(row[name] not in (None, "") for row in rows)]
@@ -154,7 +155,7 @@ class Section:
 
 
 def head_of(column: str) -> str:
-    """The head of a column.
+    """The heading of a column.
 
     >>> head_of("queue_wait_s"), head_of("cpu_share"), head_of("robust_z")
     ('Queue wait', 'CPU', 'Robust z')
@@ -165,7 +166,7 @@ def head_of(column: str) -> str:
 
 
 def cell(column: str, value: Any) -> dict[str, Any]:
-    """A cell: text by the unit of its column, and the number by which it is sorted."""
+    """A cell of a table: its text, by the unit of its column, and the number by which it is sorted."""
     if isinstance(value, bool):
         value = "yes" if value else "no"
     if value is None or isinstance(value, str):
@@ -177,10 +178,11 @@ def cell(column: str, value: Any) -> dict[str, Any]:
 
 
 class Figure(NamedTuple):
-    """A figure in a page: its heading, and the function that makes its chart of the page's data.
+    """A figure in a page: its heading, and the function that makes its chart from the page's data.
 
-    The function's docstring says how to read it, and its name is that of the files. A function with ``parts`` draws one
-    chart for each of them: what stands behind the function's name to what stands behind the heading, by the settings.
+    The function's docstring, which the page shows, says how to read the chart; the files have the function's name. With
+    ``parts``, the function draws several charts: ``parts`` maps the settings to the suffix of each chart's file name
+    and the suffix of its heading.
     """
 
     heading: str
@@ -189,11 +191,11 @@ class Figure(NamedTuple):
 
     @property
     def reading(self) -> str:
-        """How to read it."""
+        """How to read the figure."""
         return " ".join((inspect.getdoc(self.chart) or "").split())
 
     def names(self, settings: Any) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """The names of its files to its heading, and what the function is given for each."""
+        """The heading, and the function's further arguments, of each chart by the name of its files."""
         name = self.chart.__name__
         if not self.parts:
             return {name: (self.heading, ())}
@@ -211,23 +213,24 @@ class Page:
     Attributes
     ----------
     name, title
-        Of its file; above it, and where it stands in Snakemake's report.
+        The name of its file; its title, which is also its category in Snakemake's report.
     caption
-        What it shows, for that report.
+        What it shows, for Snakemake's report.
     verdicts
-        What it says first, of its data.
+        Makes the verdicts at its top from the page's data.
     parts
-        Figures, sections, and functions that make a section of the page's data, in order.
+        Figures, sections, and functions that make sections from the page's data, in order.
     tables
-        Its tables: files below the results folder without ``.tsv``, called like their schemas; Snakemake's inputs.
+        Its tables: paths in the results folder without ``.tsv``, whose names are those of their schemas. They are
+        inputs of its rule.
     under
-        What stands below the title.
+        Makes the text below the title.
     read
-        Reads what it is made of, where that is more than its tables.
+        Reads the page's data, if these are more than its tables.
     folder
-        Of its figures, below the results folder.
+        The folder of its figures in the results folder.
     speaks
-        Whether its verdicts are said on the terminal.
+        Whether its verdicts are printed on the terminal.
     """
 
     name: str
@@ -247,7 +250,7 @@ class Page:
         return [part for part in self.parts if isinstance(part, Figure)]
 
     def figures_folder(self, results: Path) -> Path:
-        """Where its figures are."""
+        """The folder of its figures."""
         return results / (self.folder or f"{self.name}/figures")
 
     def inputs(self, results: Path) -> dict[str, Path]:
@@ -255,11 +258,11 @@ class Page:
         return {Path(table).name: results / f"{table}.tsv" for table in self.tables}
 
     def outputs(self, results: Path, settings: Settings, report: Callable[..., Any]) -> dict[str, Any]:
-        """The files of its rule: the page and each figure's SVG with their captions, and ``others``."""
+        """The output files of its rule: the page and each figure's SVG, with captions, and ``others``."""
         folder = self.figures_folder(results)
         names = [name for figure in self.figures for name in figure.names(settings)]
         files = {name: folder / f"{name}.svg" for name in names} | {"page": results / f"{self.name}.html"}
-        # Snakemake looks for captions beside the rules; these are written with the page.
+        # absolute, since Snakemake would look next to the rules; the captions are written with the page
         captions = {name: str((folder / f"{name}.rst").absolute()) for name in files}
         shown = {name: report(path, caption=captions[name], category=self.title) for name, path in files.items()}
         return shown | {
@@ -268,14 +271,14 @@ class Page:
         }
 
     def write(self, places: Places, settings: Settings) -> list[str]:
-        """Write figures and page from the files of a run; returns what it says first."""
+        """Write the figures and the page from the files of a run; return the verdicts as lines for the user."""
         if self.read:
             return self.render(self.read(places, settings), places.results, settings)
         tables = {name: read_table(file, name) for name, file in self.inputs(places.results).items()}
         return self.render(Data(tables, settings, places), places.results, settings)
 
     def render(self, data: Any, results: Path, settings: Any) -> list[str]:
-        """Write figures and page from given data; equal data give equal bytes."""
+        """Write the figures and the page from data, as :meth:`write` does; equal data give equal bytes."""
         folder, views, hidden = self.figures_folder(results), list[dict[str, Any]](), dict[str, list[str]]()
         for part in self.parts:
             if not isinstance(part, Figure):
@@ -305,8 +308,8 @@ class Page:
 
 
 def write_html(path: Path, context: Mapping[str, Any]) -> None:
-    """Fill the one template of all pages; equal contexts give equal bytes."""
-    import jinja2  # rules import pages without filling any
+    """Fill the template that all pages share; equal contexts give equal bytes."""
+    import jinja2  # imported here, since rules import this module without writing a page
 
     loader = jinja2.FileSystemLoader(HERE)
     environment = jinja2.Environment(
@@ -323,7 +326,7 @@ def write_html(path: Path, context: Mapping[str, Any]) -> None:
 
 
 def glue(text: str) -> str:
-    """Keep numbers and their units on one line, by no-break spaces.
+    """Keep numbers and their units on one line with no-break spaces.
 
     >>> glue("took 31.2 s of 5 participants")
     'took 31.2\\xa0s of 5 participants'
@@ -341,7 +344,7 @@ def anchor(heading: str) -> str:
 
 
 def link(path: Path, folder: Path) -> str:
-    """Address of an existing file or folder relative to the page; empty if it does not exist."""
+    """The address of a file or folder relative to the page; empty if it does not exist."""
     return quote(os.path.relpath(path, folder)) if path.exists() else ""
 
 
@@ -352,7 +355,7 @@ def linked(path: Path, folder: Path, text: str) -> str:
 
 
 def files_text(files: Iterable[Path], folder: Path) -> str:
-    """A sentence with links to files, and one on how they came about."""
+    """A sentence with links to files, and one on how their numbers were measured."""
     links = Markup(", ").join(linked(file, folder, file.name) for file in files)
     how = linked(ROOT / "workflow" / "measures.md", folder, "workflow/measures.md")
     return Markup("All numbers are in {}. How they are measured: {} of neurotier.").format(links, how)

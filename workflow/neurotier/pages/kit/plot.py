@@ -1,6 +1,6 @@
-"""matplotlib's parts, each imported when it is first used.
+"""Parts of matplotlib, each imported when it is first used.
 
-The rules read the names of figures whenever Snakemake starts, and importing matplotlib takes longer than that.
+Whenever Snakemake starts, the rules read the names of figures, which takes less time than importing matplotlib.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ MODULES = ("", ".collections", ".figure", ".lines", ".patches", ".ticker")
 
 
 def __getattr__(name: str) -> Any:
-    """A part of matplotlib's, by its name."""
+    """The part of matplotlib with this name."""
     for module in () if name.startswith("_") else MODULES:
         found = import_module(f"matplotlib{module}")
         if hasattr(found, name):

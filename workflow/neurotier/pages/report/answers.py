@@ -1,21 +1,20 @@
-"""Answers: where the time of a run, or of one participant, went, in short sentences that claim no more than the data.
+"""Answers: where the time of a run or of a participant went, in short sentences that claim no more than the data show.
 
 What a faster tier saves at most
 --------------------------------
-Of the phases that move data between tiers (``stage_in``, ``container_start``, ``stage_out``) a faster tier saves at
-most the wall time less user CPU time and less waiting for a core. Their system time can be saved: on tmpfs and DAX
-the kernel does the copying.
+In phases that move data between tiers (``stage_in``, ``container_start``, ``stage_out``), a faster tier saves at most
+the wall time minus user CPU time and minus waiting for a core. System time can be saved: on tmpfs and DAX, the kernel
+does the copying.
 
-Of the others (``start_up``, ``compute``) it saves at most the time waiting for storage and what the account does not
-explain; besides, where the work tier is a network file system, the time asleep, for there some waits for the server are
-booked as sleep. Where several threads are active at once, waiting for storage counts in thread-seconds, whatever part
-of the wall time the account gives it: the thread that waits may be the one that the others wait for later. System time
-is not counted: most of it is not copying, and what is, and what a file system takes for its calls, cannot be told
-apart; so it is said how much there is, where notable. Being short of memory is not counted either.
+In the other phases (``start_up``, ``compute``), it saves at most the time waiting for storage and the time that the
+account does not explain; if the work tier is a network file system, also the time asleep, since some waits for the
+server are counted as sleep. If several threads are active at once, waiting for storage counts in thread-seconds,
+whatever part of the wall time the account assigns to it: other threads may later wait for the thread that waits. System
+time is not counted: most of it is not copying, and copying cannot be told apart from other file system calls; its
+amount is stated if it is notable. Stalls for memory are not counted either.
 
-A phase without an account counts with its wall time less user time (moving) or CPU time (computing), and less its
-threads' waiting for a core where that is known. The shares are of the summed wall times of participant jobs, not of the
-makespan.
+A phase without an account counts with its wall time minus user time (moving) or CPU time (computing), and minus its
+threads' waiting for a core if known. Shares refer to the summed wall times of participant jobs, not to the makespan.
 """
 
 from __future__ import annotations
@@ -46,16 +45,16 @@ from neurotier.pages.report.data import ReportData, accounted, phases_of
 
 IN_MEMORY = {name for name, kind in KINDS.items() if kind.in_memory}
 REMOTE = {name for name, kind in KINDS.items() if kind.remote}
-"""Kinds of tiers whose files live in memory, and those for which a network is waited for."""
+"""Kinds of tiers whose files are in memory, and kinds that are reached over a network."""
 
 MOST_SHARE = 0.5
-"""A phase with more than this share of a cause has most of it."""
+"""A phase has most of a cause if it has more than this share."""
 
 
 def run_answers(data: ReportData) -> list[str]:
-    """What there is to say about all participant jobs taken together, in sentences without a full stop.
+    """Sentences about all participant jobs taken together, without full stops.
 
-    Of a tier that the settings do not have, nothing is said that depends on its kind.
+    Nothing that depends on the kind of a tier is said about a tier that is not in the settings.
     """
     rows = data["profile"]
     if sum(row["wall_s"] for row in rows) <= 0:
@@ -66,7 +65,7 @@ def run_answers(data: ReportData) -> list[str]:
 
 
 def cpu_alone(rows: Sequence[Row]) -> list[str]:
-    """CPU time of rows without an account, and why there is no more."""
+    """The CPU time of rows without an account, and why no more is known, in sentences."""
     share = percent(sum(row["cpu_s"] for row in rows) / sum(row["wall_s"] for row in rows))
     return [
         f"CPU time is {share} of wall time",
@@ -75,7 +74,7 @@ def cpu_alone(rows: Sequence[Row]) -> list[str]:
 
 
 def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
-    """Upper bound of what a faster tier saves of one phase, s; its definition heads this module.
+    """The most that a faster tier could save of one phase, s, as the module's docstring defines it.
 
     >>> from collections import defaultdict
     >>> row = defaultdict(float, phase="compute", account="exact", work_tier="nfs", account_block_io_s=2.0)
@@ -100,7 +99,7 @@ def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
 
 
 def time_answers(data: ReportData, rows: Sequence[Row]) -> list[str]:
-    """What a faster tier saves at most, and what was waited for, where notable; of rows with an account."""
+    """Sentences on what a faster tier saves at most, and on notable waits, from rows with an account."""
     saved_s = sum(saved_at_most_s(row, data.tier_kinds) for row in rows)
     causes, computing = sum_causes(rows), sum_causes(row for row in rows if row["phase"] not in MOVING_PHASES)
     computing_share = sum(computing[cause] for cause in CPU) / causes["wall_s"]
@@ -128,7 +127,7 @@ def time_answers(data: ReportData, rows: Sequence[Row]) -> list[str]:
 
 
 def cache_answers(data: ReportData) -> list[str]:
-    """Whether inputs and container image were in the page cache before, for tiers that it stands before."""
+    """Sentences on how much of the inputs and the container image was in the page cache, for tiers that use it."""
     said = []
     for phase, what in (("stage_in", "input data"), ("container_start", "container image")):
         known = [
@@ -145,9 +144,9 @@ def cache_answers(data: ReportData) -> list[str]:
 
 
 def where(data: ReportData, rows: Sequence[Row], cause: str) -> str:
-    """The phase that has most of a cause, and its tiers as far as they are known; nothing if no phase has most.
+    """The phase that has most of a cause, and its tiers as far as known; empty if no phase has most of it.
 
-    Waiting for storage is not laid to a tier in memory, and sleep to none but network tiers.
+    Waiting for storage is never attributed to a tier in memory, and sleep only to network tiers.
     """
     spent_s = Counter[str]()
     for row in rows:

@@ -1,7 +1,7 @@
-"""What the run report is made from: the tables and records of a results folder, as far as they exist.
+"""Read what the run report is made from: the tables and records of a results folder, as far as they exist.
 
-A report is needed most when something went wrong, so nothing here fails because a file is missing: what is missing or
-unreadable is listed, and the page says so.
+A report is needed most when something went wrong, so nothing here fails because a file is missing: missing and
+unreadable files are listed on the page.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TABLES = (
     *("profile/profile", "profile/traffic", "profile/runs", "profile/steps", "profile/jobs"),
     *("group/group", "index/images", "index/skipped"),
 )
-"""The tables, below the results folder."""
+"""The tables, by their paths in the results folder."""
 
 SHOWN_COLUMNS = {
     "images": ("participant",),
@@ -38,23 +38,23 @@ SHOWN_COLUMNS = {
     ),
     "group": ("participant", "site", "image", "brain_voxels", "brain_volume_mm3", "robust_z", "outlier"),
 }
-"""Columns used by figures and page of tables with rows for every participant: whole tables do not fit into memory."""
+"""The columns read from tables with rows for every participant, which might not fit into memory as a whole."""
 
 
 LEAST_MM3, MOST_MM3 = 880e3, 1950e3
-"""Volumes to expect of masks of adult brains.
+"""The volumes that masks of adult brains should have at least and at most.
 
 Brains of 975 to 1,499 cm3 were measured in 46 adults (Allen, Damasio and Grabowski, 2002, American Journal of Physical
-Anthropology 118, 341-358) and of 1,173 to 1,626 cm3 in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360). These are
-10 % less than the least and 20 % more than the most, for masks hold some of the fluid around the brain as well.
+Anthropology 118, 341-358) and of 1,173 to 1,626 cm3 in 20 (Filipek et al., 1994, Cerebral Cortex 4, 344-360). These
+limits are 10 % below the least and 20 % above the greatest, since masks include some of the fluid around the brain.
 """
 
 CLOCKS_S = 3.0
-"""By how much the clocks of a node and of the scheduler may differ; the latter's times are whole seconds."""
+"""How far the clocks of a node and of the scheduler may differ, s; the scheduler's times are whole seconds."""
 
 
 class Known(Record):
-    """A record that says ``None`` of what it lacks, as that of a run that was killed may."""
+    """A record that gives ``None`` for a missing key, since the record of a killed run may lack some."""
 
     def __missing__(self, key: str) -> None:
         return None
@@ -62,19 +62,19 @@ class Known(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData(Data):
-    """Everything the run report shows: tables, of which one that is missing has no rows, and records.
+    """Everything that the run report shows: tables, without rows if they are missing, and records.
 
     Attributes
     ----------
     dataset, container, tool, facts
-        ``index/dataset.json``, ``index/image.json`` (empty on the host), ``index/tool.json``, and the facts of the run
-        started last, which say ``None`` of what is not there.
+        ``index/dataset.json``, ``index/image.json`` (empty without a container), ``index/tool.json``, and the facts of
+        the run started last; each gives ``None`` for a missing key.
     versions
-        The software of each run, the oldest run first.
+        The software of each run, oldest run first.
     failures
         Records of failed participants.
     missing
-        What was not there or could not be read, one sentence each.
+        A sentence for each file that is missing or cannot be read.
     """
 
     dataset: Record = field(default_factory=Known)
@@ -87,7 +87,7 @@ class ReportData(Data):
 
     @property
     def last_run(self) -> Row | None:
-        """Row of the last run that finished participant jobs; of the last, if none did."""
+        """The row of the last run that finished participant jobs; if none did, of the last run."""
         finished = [run for run in self["runs"] if run["participants"]] or self["runs"]
         return finished[-1] if finished else None
 
@@ -98,41 +98,41 @@ class ReportData(Data):
 
     @cached_property
     def cluster(self) -> Rows:
-        """Starts of cluster jobs with participants in the last run: rows of ``jobs.tsv``; none on one machine."""
+        """Rows of ``jobs.tsv``: starts of cluster jobs with participants in the last run; none on one machine."""
         last = self.last_run
         return [row for row in self["jobs"] if last and row["run"] == last["run"] and row["share"] is not None]
 
     @cached_property
     def last_jobs(self) -> Rows:
-        """The participant jobs of the last run, slowest first, each with its ``node`` if that is known."""
+        """The participant jobs of the last run, slowest first, each with its ``node`` if known."""
         jobs = [job for job in self.jobs if self.last_run and job["run"] == self.last_run["run"]]
         nodes = node_of(self.cluster, jobs)
         return [job | {"node": nodes.get(job["participant"])} for job in jobs]
 
     @property
     def nodes(self) -> list[str]:
-        """Nodes that ran a job in the last run, by name."""
+        """The nodes that ran a job in the last run, sorted by name."""
         return sorted({row["node"] for row in self.cluster if row["node"]})
 
     @cached_property
     def selected(self) -> set[str]:
-        """Participants to analyse; without the table of images, those that left any trace."""
+        """The participants to analyse; without the table of images, those in the profile and among the failures."""
         known = self["images"] or [*self["profile"], *self.failures]
         return {str(row["participant"]) for row in known}
 
     @cached_property
     def failed(self) -> set[str]:
-        """Participants whose last attempt failed."""
+        """The participants whose last attempt failed."""
         return {str(failure["participant"]) for failure in self.failures} & self.selected
 
     @cached_property
     def done(self) -> set[str]:
-        """Participants with results, whose last attempt did not fail."""
+        """The participants with results whose last attempt did not fail."""
         return ({row["participant"] for row in self["profile"]} & self.selected) - self.failed
 
     @cached_property
     def not_run(self) -> set[str]:
-        """Participants without results that did not fail either."""
+        """The participants without results who did not fail."""
         return self.selected - self.done - self.failed
 
     @property
@@ -142,7 +142,7 @@ class ReportData(Data):
 
 
 def node_of(cluster: Iterable[Row], participants: Iterable[Row]) -> dict[str, str]:
-    """Node of each participant: that of the latest start of a job with it that began before it did."""
+    """The node of each participant: that of the latest job with the participant that began before the participant."""
     began_s = {row["participant"]: row["start_s"] for row in participants}
     return {
         name: row["node"]
@@ -170,30 +170,30 @@ def participant_jobs(profile: Iterable[Row]) -> Rows:
 
 
 def accounted(jobs: Iterable[Row]) -> Rows:
-    """Participant jobs of which some phase has an account of its wall time."""
+    """The participant jobs with an account of the wall time of at least one phase."""
     return [job for job in jobs if any(row["account"] is not None for row in job["phases"])]
 
 
 def phases_of(jobs: Iterable[Row], *names: str) -> Rows:
-    """The phases of some participant jobs, by default all."""
+    """The phases of some participant jobs with these names, by default all."""
     return [row for job in jobs for row in job["phases"] if not names or row["phase"] in names]
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """Sum of what is known; ``None`` if nothing is."""
+    """The sum of the known values; ``None`` if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def doubts(row: Row) -> str:
-    """Why the mask of an image should be looked at; empty for most."""
+    """Why a person should look at the mask of an image; empty for most."""
     found = [f"outlier (robust z {row['robust_z']:+.1f})"] if row["outlier"] else []
     found += [] if LEAST_MM3 <= row["brain_volume_mm3"] <= MOST_MM3 else ["outside the range of adults"]
     return ", ".join(found)
 
 
 def collect(places: Places, settings: Settings) -> ReportData:
-    """Read a results folder; what is missing is noted in ``missing``."""
+    """Read a results folder; missing files are noted in ``missing``."""
     missing: list[str] = []
 
     def read(path: Path, reader: Callable[[Path], Any]) -> Any:

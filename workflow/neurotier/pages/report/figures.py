@@ -24,11 +24,11 @@ from neurotier.pages.kit.marks import READABLE_LANES, Box, Lanes, Spans, Stack, 
 from neurotier.pages.report.data import ReportData, accounted, doubts, phases_of
 
 LONGEST_NAME = 60
-"""Letters of a participant's name in a title."""
+"""Characters of a participant's name in a title at most."""
 
 NONE_FINISHED = "no participant finished"
 NOTED_SHARE, NOTED_CAUSES = 0.005, 4
-"""The title names so many causes, the largest first, and none below this share of the wall time."""
+"""The title names causes with at least this share of the wall time, and at most this many, largest first."""
 
 MADE = {
     "exact": "exact (one thread active at a time)",
@@ -75,7 +75,7 @@ def account(data: ReportData) -> Chart:
 
 
 def account_says(known: Sequence[Row], whole: Causes) -> str:
-    """The causes that took most of the wall time of all who have an account, largest first."""
+    """The causes that took most of the wall time of the jobs with an account, largest first, in words."""
     whom = shorten(known[0]["participant"], LONGEST_NAME) if len(known) == 1 else counted(len(known), "participant")
     if whole["wall_s"] <= 0:
         return f"No time was measured for {whom}"
@@ -84,7 +84,7 @@ def account_says(known: Sequence[Row], whole: Causes) -> str:
 
 
 def account_note(data: ReportData, known: Sequence[Row]) -> str:
-    """How the accounts were made, and what they leave open."""
+    """A note on how the accounts were made, and what they leave open."""
     rows, left_out = phases_of(known), len(data.jobs) - len(known)
     text = f"Account: {'; '.join(words for kind, words in MADE.items() if kind in {row['account'] for row in rows})}."
     if any(row[MEMORY_STALL] is None for row in rows if row["account"]):

@@ -1,8 +1,8 @@
-"""A mosaic: the outline of a brain mask over slices of the T1w image.
+"""Draw a mosaic: the outline of a brain mask over slices of the T1w image.
 
-Five slices in each of three orientations through the mask's bounding box, at one scale in mm, the subject's left
-on the left. Drawn with numpy and Pillow alone and stored with few grey levels: hundreds of pictures in minutes,
-and some tens of kB each.
+It has five slices in each of three orientations through the mask's bounding box, at one scale in mm, with the subject's
+left on the left. It is drawn with only numpy and Pillow, and stored with few grey levels, so that hundreds of pictures
+take minutes, and some tens of kB each.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ TITLE_PX = 20
 LINE_LETTERS = 84
 MARGIN_MM = 12.0
 POSITIONS = np.linspace(0.12, 0.88, SLICES)
-"""Where the slices lie between the mask's first (0) and last (1) voxel."""
+"""Positions of the slices between the mask's first (0) and last (1) voxel."""
 
 SAME_MM = 0.01
-"""By how much entries of two affines may differ: an app may have written its own in another precision."""
+"""How far entries of two affines may differ: an app may have written its affine with another precision."""
 
 GREYS = 32
-"""Grey levels: a PNG of noise shrinks with their number, and the eye tells few more apart."""
+"""Number of grey levels: with fewer, a noisy PNG is smaller, and the eye can hardly tell more apart."""
 
 OUTLINE, WHITE = GREYS, GREYS + 1
 
 Bytes2D = npt.NDArray[np.uint8]
 Volume = npt.NDArray[Any]
 Limits = tuple[float, float]
-"""Begin and end of a window along an axis, voxels."""
+"""The begin and end of a window along an axis, voxels."""
 
 
 def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
@@ -58,9 +58,9 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
     t1w, mask
         NIfTI images on the same grid, of any orientation and voxel size.
     out
-        PNG to write; its folder is made.
+        PNG to write; its folder is created.
     title
-        Text above the slices; cut if it is too long.
+        Text above the slices, which is cut if it is too long.
 
     Raises
     ------
@@ -93,8 +93,8 @@ def draw_mosaic(t1w: Path, mask: Path, out: Path, title: str) -> None:
 
 
 def read_canonical(path: Path) -> tuple[Volume, Volume]:
-    """A volume turned to the closest right-anterior-superior axes, and its affine."""
-    real = Path(os.path.realpath(path))  # an annex has links to its contents
+    """Read a volume, turned to the closest right-anterior-superior axes, and its affine."""
+    real = Path(os.path.realpath(path))  # git-annex has links to contents
     with opened_content(real.parent, real.name, path.name, InputError) as content:
         stored = Stored(content)
         stored.check_memory()
@@ -108,7 +108,7 @@ def read_canonical(path: Path) -> tuple[Volume, Volume]:
 
 
 def intensity_window(head: Volume) -> tuple[float, float]:
-    """The 1st and the 99.5th percentile of what is not background: a few bright voxels must not darken the rest."""
+    """The 1st and the 99.5th percentile of the foreground, so that a few bright voxels do not darken the rest."""
     sample = np.nan_to_num(head[::3, ::3, ::3].astype(np.float32))
     positive = sample[sample > 0]
     low, high = np.percentile(positive if positive.size else sample, [1.0, 99.5])
@@ -116,7 +116,7 @@ def intensity_window(head: Volume) -> tuple[float, float]:
 
 
 def tile(grey: Bytes2D, brain: npt.NDArray[np.bool_], across: Limits, up: Limits) -> Bytes2D:
-    """One square tile in palette indices: a window of a slice, scaled, with the mask's outline."""
+    """Draw a square tile in palette indices: a scaled window of a slice with the mask's outline."""
     inside = resample(brain.astype(np.uint8) * 255, across, up) >= 128
     indices = resample(grey, across, up) // (256 // GREYS)
     indices[inside & ~ndimage.binary_erosion(inside, border_value=1)] = OUTLINE
@@ -124,18 +124,18 @@ def tile(grey: Bytes2D, brain: npt.NDArray[np.bool_], across: Limits, up: Limits
 
 
 def resample(plane: Bytes2D, across: Limits, up: Limits) -> Bytes2D:
-    """A window of a plane, in voxels, as ``TILE_PX`` x ``TILE_PX`` with the second axis pointing up; black outside."""
+    """Scale a window of a plane to ``TILE_PX`` x ``TILE_PX``, with the second axis pointing up; black outside."""
     picture, height = Image.fromarray(np.ascontiguousarray(plane.T[::-1])), plane.shape[1]
     window = picture.crop(tuple(map(round, (across[0], height - up[1], across[1], height - up[0]))))
     return np.asarray(window.resize((TILE_PX, TILE_PX), Image.Resampling.BILINEAR), dtype=np.uint8)
 
 
 def write_picture(canvas: Bytes2D, out: Path, title: str) -> None:
-    """Write palette indices as PNG, with the title, and a mark at the left of axial and coronal slices."""
+    """Write palette indices as a PNG, with the title, and a mark at the left of axial and coronal slices."""
     picture = Image.fromarray(canvas)
     greys = [round(level * 255 / (GREYS - 1)) for level in range(GREYS) for _ in range(3)]
     picture.putpalette([*greys, *ImageColor.getrgb(ORANGE), 255, 255, 255])
-    # DejaVu Sans, which matplotlib brings along: the same letters on every machine
+    # DejaVu Sans comes with matplotlib, so the letters are the same on every machine
     font = ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf"), 12)
     pen = ImageDraw.Draw(picture)
     pen.fontmode = "1"  # anti-aliased letters would need colours of their own

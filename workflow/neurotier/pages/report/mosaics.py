@@ -1,6 +1,6 @@
-"""Mosaics: one picture per brain mask, its outline over the T1w image, for a look at every result.
+"""Mosaics: one picture per brain mask, with its outline over the T1w image, so that every result can be looked at.
 
-They are drawn by :mod:`neurotier.pages.report.mosaic`, which loads libraries that a page does without.
+They are drawn by :mod:`neurotier.pages.report.mosaic`, which loads libraries that a page does not need.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from neurotier.run.jobs import load_dataset
 
 
 class Picture(NamedTuple):
-    """One mosaic to draw from an image and its mask; ``name`` is its path below the folder of mosaics."""
+    """A mosaic to draw from an image and its mask; ``name`` is its path in the folder of mosaics."""
 
     t1w: Path
     mask: Path
@@ -36,14 +36,14 @@ class Picture(NamedTuple):
 
 
 def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list[Picture]:
-    """The pictures of rows of ``group.tsv``; where an image is not on its tier, or not whole, of the extracted brain.
+    """The pictures for rows of ``group.tsv``; of the extracted brain if an image is missing on its tier, or incomplete.
 
-    A head that only a link out of the dataset leads to is not there either, unless the settings name the link's target.
+    An image that a link out of the dataset leads to counts as missing, unless the settings allow the link's target.
     """
     dataset, pictures = load_dataset(places).path, []
     for row in rows:
         mask, name = places.derivatives / row["mask"], mosaic_name(row["image"])
-        if settings.is_app:  # whose group level brings together what each participant has in a folder of its own
+        if settings.is_app:  # the group level of an app collects what each participant has in its own folder
             in_site = PurePosixPath(row["mask"]).relative_to(row["site"] or "")
             mask = places.analysed(row["participant"], by_app=True) / in_site
         title = f"{name.with_suffix('')}: {cm3(row['brain_volume_mm3'])}"
@@ -56,7 +56,7 @@ def pictures_of(rows: Iterable[Row], places: Places, settings: Settings) -> list
 
 
 def draw_all(rows: Sequence[Row], places: Places, settings: Settings, workers: int) -> list[str]:
-    """:func:`draw_mosaics` of :func:`pictures_of` rows, once more if some fail: a head may go before it is drawn."""
+    """Draw the mosaics of rows; if some fail, try again, since an image may be dropped before it is drawn."""
     lines: list[str] = []
     for _ in range(2):
         lines = draw_mosaics(pictures_of(rows, places, settings), places.mosaics, workers, places.drawn)
@@ -66,7 +66,7 @@ def draw_all(rows: Sequence[Row], places: Places, settings: Settings, workers: i
 
 
 def mosaic_name(image: str) -> PurePosixPath:
-    """Where an image's mosaic lies below the folder of mosaics.
+    """The path of an image's mosaic in the folder of mosaics.
 
     >>> str(mosaic_name("NYU_2/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii.gz"))
     'NYU_2/sub-01_ses-1_T1w.png'
@@ -78,21 +78,21 @@ def mosaic_name(image: str) -> PurePosixPath:
 
 
 def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn: Path) -> list[str]:
-    """Bring a folder of mosaics up to date with a list of images; returns why some have no picture, one line each.
+    """Bring a folder of mosaics up to date with a list of pictures; return why some could not be drawn, a line each.
 
-    Pictures newer than their mask stay; pictures of images that are no longer listed are removed. What cannot be drawn
+    Pictures newer than their mask stay; pictures that are no longer listed are removed. A picture that cannot be drawn
     is tried again next time.
 
     Parameters
     ----------
     pictures
-        All pictures that shall be there.
+        All pictures that the folder should have.
     folder
-        Where they shall lie; whatever else is there is removed.
+        The folder; everything else in it is removed.
     workers
-        Processes that draw at the same time.
+        Number of processes that draw at the same time.
     drawn
-        Where they are drawn, and stay when Snakemake empties the folder.
+        Folder in which they are drawn, and kept when Snakemake empties ``folder``.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     reasons = by_copies(draw, stale, workers) if workers > 1 else list(map(draw, stale))
     listed = {drawn / picture.name for picture in pictures}
     remove_whatever(folder)
-    folder.mkdir(parents=True)  # there is none to draw with the tool noop
+    folder.mkdir(parents=True)  # even if there is no picture, as with the tool noop
     for path in [*drawn.rglob("*.png")]:
         if path not in listed:
             remove_whatever(path)
@@ -121,9 +121,9 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
 
 
 def by_copies(draw: Callable[[Picture], str], stale: Sequence[Picture], workers: int) -> list[str]:
-    """What drawing gives, done by copies of this process; errors as :func:`draw_mosaics`.
+    """Draw pictures in forked copies of this process; return the results, and raise errors as :func:`draw_mosaics`.
 
-    ``ProcessPoolExecutor`` hangs now and then where one of its processes is killed (5 of 295 times, Python 3.11.7).
+    ``ProcessPoolExecutor`` is not used: if one of its processes is killed, it may hang (5 of 295 times, Python 3.11.7).
     """
     reasons, copies = [""] * len(stale), []
 
@@ -163,12 +163,12 @@ def is_current(mask: Path, picture: Path) -> bool:
 
 
 def why_not_drawn(picture: Picture, drawn: Path) -> str:
-    """Draw one picture; why it cannot be drawn, else nothing.
+    """Draw one picture; return why it cannot be drawn, or an empty string.
 
     Raises
     ------
     OSError
-        If there is no room for it: nothing is wrong with the image, and who takes it for that never draws it again.
+        If there is no room for it, which must not be mistaken for a problem of the image.
     """
     from neurotier.pages.report.mosaic import draw_mosaic
 
@@ -177,8 +177,8 @@ def why_not_drawn(picture: Picture, drawn: Path) -> str:
         remove_whatever(out)
     try:
         draw_mosaic(picture.t1w, picture.mask, out, picture.title)
-    except Exception as error:  # whatever is wrong with one image must not cost the pictures of the others
-        out.unlink(missing_ok=True)  # it may be that of an earlier mask
+    except Exception as error:  # a problem of one image must not prevent the pictures of the others
+        out.unlink(missing_ok=True)  # it may be the picture of an earlier mask
         if isinstance(error, OSError) and error.errno in FULL:
             raise OSError(error.errno, error.strerror, str(out)) from None
         return one_line(str(error) or type(error).__name__)
@@ -186,5 +186,5 @@ def why_not_drawn(picture: Picture, drawn: Path) -> str:
 
 
 def embedded(path: Path) -> str:
-    """A PNG as a data address."""
+    """A PNG as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

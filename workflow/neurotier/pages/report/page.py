@@ -60,7 +60,7 @@ def verdicts(data: ReportData) -> list[Verdict]:
 
 
 def judge_results(data: ReportData) -> Verdict:
-    """What has been made, whatever the times are worth; good if every site was reached and everyone is done."""
+    """The verdict on results, regardless of times; good if every site was reached and all participants are done."""
     total = len(data.selected)
     parts = [f"{len(data.done):,} of {counted(total, 'participant')} done"]
     parts += [
@@ -76,7 +76,7 @@ def judge_results(data: ReportData) -> Verdict:
 
 
 def judge_timings(data: ReportData) -> Verdict:
-    """What the times of the last run are worth, and what must be known about them."""
+    """The verdict on whether the times of the last run can be compared, and what to know about them."""
     run = data.last_run
     if run is None:
         return Verdict("Timings: none; no run has finished a participant job", OPEN)
@@ -106,11 +106,11 @@ def judge_timings(data: ReportData) -> Verdict:
 
 
 SPENT = {"computing": CPU, "waiting for a core": (RUN_QUEUE,), "waiting for storage": (BLOCK_IO,)}
-"""What the time of a participant is said to have gone to: causes of the account."""
+"""What a participant's time was spent on, in words: causes of the account."""
 
 
 def time_line(jobs: Sequence[Row]) -> str:
-    """What the time of a participant went to: medians over some of them, of what is known."""
+    """What the time of a participant was spent on, in words: medians over several participants, as far as known."""
     jobs, parts = accounted(jobs) or jobs, []
     for name, causes in SPENT.items():
         if known := [sum(job[cause] for cause in causes) for job in jobs if job[causes[0]] is not None]:
@@ -122,7 +122,7 @@ def time_line(jobs: Sequence[Row]) -> str:
 
 
 def numbers(run: Row, data: ReportData) -> str:
-    """How long the last run took, and how many ran at a time."""
+    """How long the last run took, and how many participants ran at a time, in words."""
     text = f"Makespan {seconds(run['makespan_s'])}"
     if span := clock(run["makespan_s"]):
         text += f" ({span})"
@@ -134,7 +134,7 @@ def numbers(run: Row, data: ReportData) -> str:
 
 
 NAMED = 10
-"""Most participants that are named among those that failed alike; the rest is folded."""
+"""Participants with the same failure who are named at most; the others are folded."""
 
 SOURCES = {
     "staging": "counted while copying",
@@ -143,7 +143,7 @@ SOURCES = {
     "cgroup": "block device, this job alone",
     "device": "block device, all processes",
 }
-"""How traffic is known, in words; by its column in ``traffic.tsv``."""
+"""How traffic is known, in words, by its column in ``traffic.tsv``."""
 
 
 REFERENCES = {
@@ -156,19 +156,19 @@ APPTAINER = "Apptainer (Kurtzer, Sochat and Bauer, 2017, PLOS ONE 12(5), e017745
 
 
 def under(data: ReportData) -> str:
-    """What was analysed, and in which run."""
+    """The text below the title: what was analysed, and in which run."""
     text = f"{source_of(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
     run = (data.last_run or data.facts)["run"]
     return f"{text}; last run {run}" if run else text
 
 
 def source_of(data: ReportData) -> str:
-    """Where the dataset came from."""
+    """The source of the dataset."""
     return data.dataset["source"] or without_credentials(data.settings.dataset.source)
 
 
 def problems(data: ReportData) -> list[Section]:
-    """Who failed, by reason; and what was not run, skipped, or missing."""
+    """The sections on participants who failed, by reason, and on what was not run, skipped or missing."""
     every = [failure for failure in data.failures if str(failure["participant"]) in data.failed]
     alike = gathered(((failure["stage"], reason_of(failure), failure["exit_code"]), failure) for failure in every)
     failed = [
@@ -199,7 +199,7 @@ def reason_of(failure: Record) -> str:
 
 
 def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
-    """Participants who failed alike, each with a link to its log; of many the first few, and the rest folded."""
+    """Participants with the same failure, each with a link to its log; if there are many, most are folded."""
     names = [
         linked(Path(failure["log"] or "/nowhere"), data.places.results, str(failure["participant"]))
         for failure in sorted(failures, key=lambda failure: str(failure["participant"]))
@@ -211,7 +211,7 @@ def failed_names(data: ReportData, failures: Sequence[Record]) -> str:
 
 
 def masks(data: ReportData) -> Section:
-    """The outlines of brain masks, with those to be looked at first."""
+    """The section with the outlines of brain masks; those that a person should look at come first."""
     folder = linked(data.places.mosaics, data.places.results, "figures/mosaics")
     drawn = [row for row in data["group"] if (data.places.mosaics / mosaic_name(row["image"])).is_file()]
     shown = shown_mosaics(drawn, data.settings.report.mosaics)
@@ -230,7 +230,7 @@ def masks(data: ReportData) -> Section:
 
 
 def shown_mosaics(drawn: Sequence[Row], count: int) -> Rows:
-    """The images whose mosaics are embedded: those to be looked at, then others spread evenly over the dataset.
+    """The images whose mosaics are embedded: those to look at, then others spread evenly over the dataset.
 
     >>> rows = [{"n": n, "outlier": n == 3, "robust_z": 4.0, "brain_volume_mm3": 1.4e6} for n in range(7)]
     >>> [[row["n"] for row in shown_mosaics(rows, count)] for count in (4, 24)]
@@ -243,7 +243,7 @@ def shown_mosaics(drawn: Sequence[Row], count: int) -> Rows:
 
 
 def mosaic_view(data: ReportData, row: Row) -> str:
-    """A mosaic as the page shows it, with a link to it."""
+    """The HTML of a mosaic, with a link to its file."""
     name = mosaic_name(row["image"])
     path = data.places.mosaics / name
     words = ", ".join(filter(None, (cm3(row["brain_volume_mm3"]), doubts(row))))
@@ -262,7 +262,7 @@ def mosaic_view(data: ReportData, row: Row) -> str:
 
 
 def volumes(data: ReportData) -> list[Section]:
-    """What brains have, and which masks are to be looked at."""
+    """The sections on brain volumes, and on masks to look at."""
     if not data["group"]:
         return []
     text = (
@@ -291,7 +291,7 @@ def volumes(data: ReportData) -> list[Section]:
 
 
 def answers(data: ReportData) -> list[Section]:
-    """Where the time went, in sentences; and bytes and files per tier."""
+    """The sections on where the time went, in sentences, and on bytes and files per tier."""
     found = run_answers(data) if data["profile"] else []
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     in_order = sorted(data["traffic"], key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
@@ -303,7 +303,7 @@ def answers(data: ReportData) -> list[Section]:
 
 
 def prediction(data: ReportData) -> Section | None:
-    """What the advice said of the last run, beside what it took; nothing if it said nothing of such a run."""
+    """The section that compares the advice with the last run; ``None`` if the advice has no such run."""
     run = data.last_run
     row = advised(data["advice"], run) if run and run["makespan_s"] is not None else None
     if row is None or run is None:
@@ -323,7 +323,7 @@ def prediction(data: ReportData) -> Section | None:
 
 
 def cluster(data: ReportData) -> Section:
-    """Jobs and nodes."""
+    """The section on cluster jobs and nodes."""
     rows = [row | {"participants": len(row["members"].split()) if row["members"] else None} for row in data.cluster]
     columns = "job share attempt node state participants queue_wait_s elapsed_s cpus asked_memory_bytes max_rss_bytes"
     lines = [f"{line}." for line in cluster_lines(data)]
@@ -331,7 +331,7 @@ def cluster(data: ReportData) -> Section:
 
 
 def cluster_lines(data: ReportData) -> list[str]:
-    """What there is to say about the jobs and nodes of the last run, each line without a full stop."""
+    """Sentences about the jobs and nodes of the last run, without full stops."""
     jobs, nodes, started = data.cluster, data.nodes, began(data.cluster)
     lines = [
         f"{counted(len(data.last_jobs), 'participant')} in {counted(len({row['job'] for row in jobs}), 'job')} on"
@@ -360,7 +360,7 @@ def cluster_lines(data: ReportData) -> list[str]:
 
 
 def participants(data: ReportData) -> Section:
-    """Times of each, with links to derivatives, masks and log."""
+    """The section on each participant: times, and links to derivatives, masks and log."""
     images = gathered((row["participant"], row["image"]) for row in data["group"])
     by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
     of_phases, run = " ".join(f"{phase}_s" for phase in PHASES), "run" * several
@@ -383,13 +383,13 @@ def participants(data: ReportData) -> Section:
 
 
 def links(data: ReportData, files: Iterable[Path]) -> str:
-    """Numbered links to files, as far as they are there."""
+    """Numbered links to the files that exist."""
     found = [file for file in files if file.exists()]
     return Markup(" ").join(linked(file, data.places.results, str(place)) for place, file in enumerate(found, 1))
 
 
 def facts(data: ReportData) -> list[Section]:
-    """Machine, command, dataset, tiers, configuration."""
+    """The sections on machine, command, dataset, tiers and configuration."""
     known, container, dataset = data.facts, data.container, data.dataset
     about = {"Run": "No facts were recorded about any run."}
     if known["run"]:
@@ -421,7 +421,7 @@ def facts(data: ReportData) -> list[Section]:
 
 
 def images_of(data: ReportData, participants: Collection[str]) -> str:
-    """How many images participants have, at which sites and which version of each."""
+    """How many images some participants have, and at which sites in which version, in words."""
     noun = "file" if data.settings.is_app else "T1w image"
     chosen = {name.rpartition("/")[0] for name in participants}
     versions = [(site, one.get("version")) for site, one in (data.dataset["sites"] or {}).items() if site in chosen]
@@ -432,13 +432,13 @@ def images_of(data: ReportData, participants: Collection[str]) -> str:
 
 
 def once(data: ReportData) -> Section:
-    """Steps done once."""
+    """The section on steps that are done once."""
     text = "Not by every participant, and not in any participant's time."
     return Section("Done once", text, data["steps"], f"step item phase wall_s cpu_s {RUN_QUEUE} {BLOCK_IO}")
 
 
 def runs(data: ReportData) -> Section:
-    """All runs of the results folder, newest first."""
+    """The section on all runs of the results folder, newest first."""
     rows = [
         run
         | {
@@ -459,7 +459,7 @@ def runs(data: ReportData) -> Section:
 
 
 def software(versions: Mapping[str, str]) -> str:
-    """Programs with their versions, and what to cite.
+    """Programs with their versions and citations, in words.
 
     >>> software({"neurotier": "1.0", "snakemake": "9.27"})
     'neurotier 1.0 (the neurotier authors, 2026) and snakemake 9.27 (Mölder et al. (2021), F1000Research 10, 33)'
@@ -471,14 +471,14 @@ def software(versions: Mapping[str, str]) -> str:
 
 
 def methods(data: ReportData) -> Section:
-    """A paragraph for a paper."""
+    """The section with a paragraph for a paper's methods."""
     run, image, kinds = data.last_run, data.container["reference"] or data.container["name"], data.tier_kinds
     within = f" in an {APPTAINER} container, {image}," if data.container else ""
     tool, version = app_name(data.settings), data.tool["version"] or UNKNOWN
     runs = {job["run"] for job in data.jobs if job["participant"] in data.done}
     found = gathered(pair for run, known in data.versions.items() if run in runs for pair in known.items())
     own = {name: " and ".join(dict.fromkeys(values)) for name, values in found.items()}
-    # A tool's version is its own: the one in this environment is another than that in a container.
+    # A tool in a container has another version than the one in this environment.
     used = ({} if version == UNKNOWN else {tool: version}) | without(own, *TOOLS)
     text = (
         f"{tool}{within} analysed {images_of(data, data.done)}, of the {BIDS} dataset {source_of(data)}, with"
@@ -505,7 +505,7 @@ PAGE = Page(
     tables=TABLES,
     read=collect,
     folder="figures",
-    speaks=False,  # the end of a run says it
+    speaks=False,  # the end of a run prints the verdicts
     parts=(
         words("makespan", "on its device", "oversubscribed", "robust z"),
         problems,
