@@ -50,7 +50,7 @@ BUGS = (
         "nothing half-written has a final name",
         "neurotier/core/files.py",
         "    partial.rename(final)\n",
-        "    import subprocess\n    subprocess.run(['cp', '-rT', partial, final])\n    remove_whatever(partial)\n",
+        "    import subprocess\n    subprocess.run(['cp', '-rT', partial, final])\n    remove_path(partial)\n",
         ("workflow/test_bad_input.py::test_results_tier_that_becomes_full",),
     ),
     Bug(

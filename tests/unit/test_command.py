@@ -84,10 +84,10 @@ def test_a_stop_while_a_module_makes_a_class_is_a_stop(tmp_path: Path, capsys: p
 
 
 GET = """
-from neurotier.dataset.commands import naming_commands
+from neurotier.dataset.commands import datalad_errors
 from neurotier.core.errors import NeurotierError
 try:
-    with naming_commands():
+    with datalad_errors():
         from datalad.api import get
         get(path=["image"], dataset=".")
 except NeurotierError as error:

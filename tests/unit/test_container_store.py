@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 from container_images import Engine, make_tiny, tiny_root
-from neurotier.containers.reference import build_arguments, content_of, make_image, mirror, read_reference
+from neurotier.containers.reference import build_arguments, image_identity, make_image, mirror, read_reference
 from neurotier.containers.store import (
     Shelf,
     Store,
-    look_at,
+    examine_cache,
     place_cache,
     placed_sha256,
     remove_unused,
@@ -130,19 +130,19 @@ def test_what_another_start_is_placing_is_waited_for_and_kept(
 def test_a_changed_definition_or_file_means_something_else(definition: Path, tiny_image: Path, tmp_path: Path) -> None:
     given, base = {"BASE": "base.def", "PAUSE": "0"}, definition.with_name("base.def")
     base.write_bytes(b"Bootstrap: debootstrap\nMirrorURL: {{ MIRROR }}\n# Jos\xe9\n")  # in whatever encoding
-    meant = [content_of(str(definition), given)]
-    assert content_of(str(definition), given) == meant[0]
+    meant = [image_identity(str(definition), given)]
+    assert image_identity(str(definition), given) == meant[0]
     for changed in (definition, *map(definition.with_name, ("extra.txt", "two words.txt", "one.sh")), base):
         changed.write_bytes(changed.read_bytes() + b"# another line\n")
-        meant.append(content_of(str(definition), given))
+        meant.append(image_identity(str(definition), given))
     assert len(set(meant)) == 6
     base.write_text("Bootstrap: localimage\nFrom: {{ BASE }}\n%arguments\n    BASE=base.def\n")
     with pytest.raises(SourceError, match="is built from itself"):
-        content_of(str(definition), given)
+        image_identity(str(definition), given)
     own, meant = tmp_path / "own.sif", []
     for more in (b"", b"more"):
         own.write_bytes(tiny_image.read_bytes() + more)
-        meant.append(content_of(str(own), {}))
+        meant.append(image_identity(str(own), {}))
     assert meant[0] != meant[1]
 
 
@@ -367,9 +367,9 @@ def test_an_image_of_the_users_has_a_size_where_it_is_placed(tmp_path: Path) -> 
 PLACE = """
 import sys
 from pathlib import Path
-from neurotier.containers.store import Shelf, look_at, place_cache
+from neurotier.containers.store import Shelf, examine_cache, place_cache
 folder = Path(sys.argv[1])
-cache = look_at("flow", str(folder / "source"))
+cache = examine_cache("flow", str(folder / "source"))
 place_cache(Shelf(folder / "kept", folder / "images", print, folder / "verified", "one"), cache)
 """
 """A program that places a cache, as a job does."""
@@ -398,7 +398,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_cache_is_placed_once_and_again_where_it_was_altered_and_known_by_its_contents(
     source: Path, shelf: Shelf, said: list[str]
 ) -> None:
-    cache = look_at("flow", str(source))
+    cache = examine_cache("flow", str(source))
     placed = place_cache(shelf, cache)
     assert contents(placed) == contents(source)
     assert os.readlink(placed / "tpl-A/latest.nii.gz") == "tpl-A_T1w.nii.gz"
@@ -413,13 +413,13 @@ def test_a_cache_is_placed_once_and_again_where_it_was_altered_and_known_by_its_
     (placed / "planted").symlink_to("/etc")
     assert contents(place_cache(shelf, cache)) == contents(source)
     (source / "template_description.json").chmod(0o600)
-    assert look_at("flow", str(source)) == cache, "permissions are those of a file system"
+    assert examine_cache("flow", str(source)) == cache, "permissions are those of a file system"
     (source / "template_description.json").write_text("[]")
-    assert look_at("flow", str(source)).sha256 != cache.sha256
+    assert examine_cache("flow", str(source)).sha256 != cache.sha256
 
 
 def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, shelf: Shelf) -> None:
-    cache = look_at("flow", str(source))
+    cache = examine_cache("flow", str(source))
     (source / "more").write_text("more")
     with pytest.raises(SourceError, match=r"^app\.caches\.flow: .*source: has changed since it was looked at; start w"):
         place_cache(shelf, cache)
@@ -436,7 +436,7 @@ def test_what_leads_out_of_a_cache_is_refused(source: Path, kind: str) -> None:
     else:
         (source / "bad").symlink_to("/etc/passwd" if kind == "absolute" else "../kept")
     with pytest.raises(InputError, match=r"^flow/bad: is a "):
-        look_at("flow", str(source))
+        examine_cache("flow", str(source))
 
 
 def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
@@ -451,7 +451,7 @@ def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
     killed.wait()
     assert not list(shelf.images.glob("flow-*"))
     with ThreadPoolExecutor(3) as others:
-        jobs = others.map(place_cache, [shelf] * 3, [look_at("flow", str(source))] * 3)
+        jobs = others.map(place_cache, [shelf] * 3, [examine_cache("flow", str(source))] * 3)
     (placed,) = {*jobs}
     assert len(said) == 1, "others wait for the one that copies"
     assert contents(placed) == contents(source)

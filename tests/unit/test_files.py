@@ -19,8 +19,8 @@ import pytest
 from neurotier.core import files
 from neurotier.core.files import (
     append_line,
+    atomic_path,
     exclusive,
-    made_whole,
     once_per_version,
     open_lock,
     remove_tree,
@@ -43,10 +43,10 @@ def usual_umask() -> Iterator[None]:
 
 
 def test_an_error_that_names_no_file_names_what_was_made(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space left") as raised, made_whole(tmp_path / "demo"):
+    with pytest.raises(OSError, match="No space left") as raised, atomic_path(tmp_path / "demo"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert raised.value.filename == str(tmp_path / "demo")
-    with pytest.raises(shutil.Error, match="No space left"), made_whole(tmp_path / "demo"):
+    with pytest.raises(shutil.Error, match="No space left"), atomic_path(tmp_path / "demo"):
         raise shutil.Error([("a", "b", "No space left on device")])
 
 

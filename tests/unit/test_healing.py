@@ -11,7 +11,7 @@ import pytest
 from configured import settings_at
 from neurotier.analysis.staging import publish
 from neurotier.core.errors import StateError
-from neurotier.core.files import open_lock, read_json, remove_whatever, try_lock, write_json, write_text
+from neurotier.core.files import open_lock, read_json, remove_path, try_lock, write_json, write_text
 from neurotier.core.places import Places, file_of
 from neurotier.run.head import acquire, close_killed
 from neurotier.run.healing import Damage, damage_lines, find_damage, note_outputs, remove_partial
@@ -149,7 +149,7 @@ def damages_in(places: Places) -> list[Damage]:
 
 def remove(damages: list[Damage]) -> None:
     for file in (file for damage in damages for file in damage.files):
-        remove_whatever(file)
+        remove_path(file)
 
 
 def test_readings_that_a_run_could_not_remove_go_at_the_next_start(places: Places) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.analysis.staging import check_room, full, naming_full_tier
+from neurotier.analysis.staging import check_room, full_tier, naming_full_tier
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.tiers import Tier
@@ -83,7 +83,7 @@ def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, mo
     monkeypatch.setattr(os, "statvfs", lambda _: none)
     assert tier.free_files() == math.inf
     check_room(tier, 0, 10**12)
-    assert "inodes" not in str(full(tier, 0, None, "became full"))
+    assert "inodes" not in str(full_tier(tier, 0, None, "became full"))
 
 
 def test_an_error_that_names_no_file_names_the_tier(tmp_path: Path) -> None:

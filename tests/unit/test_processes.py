@@ -8,7 +8,7 @@ import sys
 import time
 
 import psutil
-from neurotier.core.processes import RUN, end, lives, processes_of
+from neurotier.core.processes import RUN, end, is_alive, processes_of
 from support import JOB_ENVIRONMENT, PATIENCE_S
 
 WHILE_FORKING = """
@@ -48,7 +48,7 @@ def test_one_that_ignores_sigterm_is_killed() -> None:
     time.sleep(0.3)
     process = psutil.Process(stubborn.pid)
     end([process])
-    assert not lives(process)
+    assert not is_alive(process)
     stubborn.wait()
 
 
@@ -58,7 +58,7 @@ def test_a_zombie_has_ended() -> None:
     process = psutil.Process(zombie.pid)
     zombie.kill()
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
-    assert not lives(process)
+    assert not is_alive(process)
     assert processes_of({"test-processes-5"}) == []
     begun_s = time.monotonic()
     end([process])
@@ -77,8 +77,8 @@ def test_a_signal_that_comes_while_a_process_is_started_is_not_lost() -> None:
 def test_nothing_that_is_imported_is_looked_through_for_garbage() -> None:
     """Nor anything at the end, when the functions for it are called in the opposite order."""
     told = "import atexit, gc; atexit.register(lambda: print(sum(one is kept for one in gc.get_objects())))"
-    made = "kept = [[]]; spare_collections(); print(gc.get_freeze_count()); kept = [[]]"
-    code = f"{told}; from neurotier.core.processes import spare_collections; {made}"
+    made = "kept = [[]]; freeze_garbage_collector(); print(gc.get_freeze_count()); kept = [[]]"
+    code = f"{told}; from neurotier.core.processes import freeze_garbage_collector; {made}"
     printed = subprocess.check_output([sys.executable, "-c", code], env=JOB_ENVIRONMENT)
     frozen, looked_through = map(int, printed.split())
     assert frozen > 1000

@@ -17,10 +17,10 @@ from configured import settings_at
 from neurotier.analysis.activity import How, identifier
 from neurotier.analysis.staging import OF_DATASET, aside, publish, set_dataset_aside, take_dataset_back
 from neurotier.core.errors import BusyError, InputError, KilledError, SourceError, ToolError
-from neurotier.core.files import remove_whatever, write_text
+from neurotier.core.files import remove_path, write_text
 from neurotier.core.libc import LIBC, PR_SET_CHILD_SUBREAPER
 from neurotier.core.places import Places
-from neurotier.dataset.commands import naming_commands, prepare_environment
+from neurotier.dataset.commands import datalad_errors, prepare_environment
 from neurotier.dataset.source import Dataset
 from neurotier.provenance.description import RAW, describe
 from neurotier.provenance.remake import inputs_of_group, put_back, remake
@@ -35,8 +35,8 @@ from neurotier.provenance.saving import (
     register,
     run_git,
     save,
+    save_error,
     save_sites,
-    unsaved,
     writing,
 )
 from support import committed, git, wait_for
@@ -131,7 +131,7 @@ def test_derivatives_are_not_made_again_from_elsewhere_or_without_their_reposito
             remake(Path(name), [], None)
     describe(tmp_path, [HOW])
     file, image = tmp_path / f"code/neurotier/{identifier(HOW)}.json", tmp_path / RAW / "sub-01/anat/sub-01_T1w.nii.gz"
-    with pytest.raises(SourceError, match="could not be fetched: No installed dataset found"), naming_commands():
+    with pytest.raises(SourceError, match="could not be fetched: No installed dataset found"), datalad_errors():
         remake(file, [image], None)
     with pytest.raises(InputError, match="takes the inputs"):
         remake(file, [], None)
@@ -152,7 +152,7 @@ def test_a_git_that_fails_or_is_killed_is_named_with_its_reason(ended: dict[str,
     from datalad.support.exceptions import CommandError
 
     kind = KilledError if "code" in ended else SourceError
-    with pytest.raises(kind, match=f"^git or git-annex: git commit {said}"), naming_commands():
+    with pytest.raises(kind, match=f"^git or git-annex: git commit {said}"), datalad_errors():
         raise CommandError(["git", "-c", "a.b=c", "commit", "-m", "text"], **{"code": 1, **ended})
 
 
@@ -245,7 +245,7 @@ def test_what_is_gone_of_a_site_of_which_nobody_is_selected_now_is_saved(tmp_pat
     before = saved(people)
     own = repository(places.derivatives / "own")
     for name in ("sub-1", "README"):
-        remove_whatever(places.derivatives / "B" / name)
+        remove_path(places.derivatives / "B" / name)
     after = saved(people[:1])
     assert (after["A"], after.keys()) == (before["A"], before.keys())
     assert git(places.derivatives / "B", "log", "-1", "--format=%s") == "Remove README, sub-1, no longer there"
@@ -267,7 +267,7 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
     assert (folder / ".bidsignore").read_bytes() == b"*.html\nJos\xe9*\nprov\nprov/**\n"
     assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]
-    remove_whatever(folder / "sourcedata/freesurfer")
+    remove_path(folder / "sourcedata/freesurfer")
     save_sites(raw_at(raw), [Made("sub-1", [], how, ["sub-1"])], settings, places, print, "")
     assert git(folder, "ls-files", "sourcedata").splitlines() == ["sourcedata/c.txt", RAW]
     assert git(folder, "log", "-1", "--format=%s") == "Remove sourcedata/freesurfer, no longer there"
@@ -392,7 +392,7 @@ def test_a_lock_of_the_list_of_subdatasets_is_removed_with_the_others(locked: Pa
     (locked / ".gitmodules").touch()
     words = ["git", "config", "--file", ".gitmodules", "a.b", "c"]
     done = subprocess.run(words, cwd=locked, capture_output=True, text=True)
-    assert isinstance(unsaved(locked, done.stderr), BusyError)
+    assert isinstance(save_error(locked, done.stderr), BusyError)
     clear_locks(locked, HERE)
     assert not locks_in(locked)
 

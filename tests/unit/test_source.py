@@ -19,13 +19,13 @@ from neurotier.analysis.rehearsal.description import text_of
 from neurotier.analysis.staging import stage_in
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import further_binds
-from neurotier.containers.store import look_at
+from neurotier.containers.store import examine_cache
 from neurotier.core.errors import InputError, NeurotierError, SourceError
 from neurotier.core.settings import DemoSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.index import index_dataset
-from neurotier.dataset.source import fault_of, is_whole, local_folder, refused, require_sites
+from neurotier.dataset.source import fault_of, hazard, is_whole, local_folder, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
 from support import NOBODY, git, plain_dataset, quiet, script, small_head, t1w
@@ -94,7 +94,7 @@ def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, mon
     "read",
     [
         local_folder,
-        lambda path: look_at("cache", path),
+        lambda path: examine_cache("cache", path),
         lambda path: further_binds([path]),
         check_filter_file,
         lambda path: read_reference(path, "app.image"),
@@ -130,7 +130,7 @@ def test_a_tier_without_symbolic_links_holds_no_clone(tmp_path: Path, demo_sourc
     """There git-annex changes the commits, which nobody else would know."""
     git(tmp_path, "clone", "--quiet", str(demo_source / "SiteA"), "site")
     git(tmp_path / "site", "config", "annex.crippledfilesystem", "true")
-    assert refused(tmp_path / "site").startswith("its tier has no symbolic links or permissions, ")
+    assert hazard(tmp_path / "site").startswith("its tier has no symbolic links or permissions, ")
 
 
 def test_dataset_with_raw_data_below_sourcedata_alone_has_no_sites(demo_copy: Path, tmp_path: Path) -> None:

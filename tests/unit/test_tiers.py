@@ -20,7 +20,7 @@ from neurotier.core.places import Places
 from neurotier.core.private import private_folder
 from neurotier.core.settings import Settings, TierSettings
 from neurotier.core.tables import Row, checker
-from neurotier.core.tiers import Mount, Tier, find_mount, parse_size, tiers_of, with_folders_placed
+from neurotier.core.tiers import Mount, Tier, find_mount, parse_size, tiers_of, with_tiers_for_folders
 from neurotier.run.node_check import check_lines, check_node, mark_tiers, problems, remove_marks
 
 
@@ -142,7 +142,7 @@ def test_folders_that_cannot_be_placed_are_said_by_key(changed: dict[str, Any], 
     tiers = {name: {"path": ".", "kind": "block"} for name in ("a", "results")}
     config = {"dataset": {"source": str(tmp_path)}, "tiers": tiers, "placement": {}, **changed}
     with pytest.raises(SettingsError) as raised:
-        Settings.from_config(with_folders_placed(config))
+        Settings.from_config(with_tiers_for_folders(config))
     assert str(raised.value).startswith(f"config key {line}")
 
 

@@ -71,11 +71,11 @@ def run_job(options: argparse.Namespace) -> int:
     """Run a job of the workflow; returns the exit code of the process."""
     gc.disable()  # nothing imported is garbage; looking for it takes a twentieth of a short job's CPU time
     from neurotier.core.errors import NeurotierError
-    from neurotier.core.processes import spare_collections, use_threads
+    from neurotier.core.processes import freeze_garbage_collector, use_threads
     from neurotier.meter.measure import Interrupted
     from neurotier.run.stops import unwinding
 
-    spare_collections()
+    freeze_garbage_collector()
     gc.enable()
     use_threads(1)
     try:
@@ -112,10 +112,10 @@ def answer(options: argparse.Namespace) -> int:
 
             return watch(options.results, options.every, options.once)
         case "remake":
-            from neurotier.dataset.commands import naming_commands
+            from neurotier.dataset.commands import datalad_errors
             from neurotier.provenance.remake import remake
 
-            with naming_commands():
+            with datalad_errors():
                 return remake(options.how, options.inputs, options.work)
         case "open":
             return asked.open_page(options.results, options.page)

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from neurotier.bigbrain.plan import BigBrainPlan
 from neurotier.core.places import Places
-from neurotier.core.processes import spare_collections
+from neurotier.core.processes import freeze_garbage_collector
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import with_folders_placed
+from neurotier.core.tiers import with_tiers_for_folders
 from neurotier.dataset.bids import SITE_FOLDER
 from neurotier.run import head, profile_config
 from neurotier.run import snakemake_internals as internals
 from neurotier.run.plan import Plan
 from neurotier.run.participants import SHARE
 
-spare_collections()
+freeze_garbage_collector()
 internals.show_no_traces_of_lost_disks(workflow)
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
@@ -32,7 +32,7 @@ with internals.errors_in_a_line():
     else:
         given = internals.command_line_config(workflow)
         configuration = profile_config.effective_config(config, given, told.config)
-    configuration = with_folders_placed(configuration)
+    configuration = with_tiers_for_folders(configuration)
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened()
     elsewhere = bool(told.executor)

@@ -1,7 +1,7 @@
 """Write ``dataset_description.json`` and ``README`` of one site's derivatives."""
 
 from neurotier.analysis.activity import how_of
-from neurotier.analysis.derivatives import said_of, write_description
+from neurotier.analysis.derivatives import generated_by, write_description
 from neurotier.analysis.tools import MaskTool, make_tool
 from neurotier.core.files import write_text
 from neurotier.run.jobs import load_dataset, run_facts
@@ -26,7 +26,7 @@ with script(snakemake) as context:
     if context.settings.results_dataset:
         digest = f"sha256:{tool['image']}" if "image" in tool else None
         made_with = run_facts(context.places)["made_with"]
-        said = said_of(how_of(context.settings, tool["version"], digest, made_with))
+        said = generated_by(how_of(context.settings, tool["version"], digest, made_with))
     source = load_dataset(context.places).sites[site]
     is_trial = not isinstance(make_tool(context.settings.tool), MaskTool)
     name, readme = (TRIAL, OF_TRIAL) if is_trial else (NAME, README)

@@ -35,7 +35,7 @@ from typing import Any
 
 import snakemake_executor_plugin_slurm as plugin
 from neurotier.core.errors import BusyError, one_line
-from neurotier.core.files import content_of
+from neurotier.core.files import read_or_empty
 from neurotier.core.places import Places
 from neurotier.run import slurm
 from neurotier.run.adoption import last_notes, name_of_job, prefix_of
@@ -124,7 +124,7 @@ EXCLUDE = re.compile(r"(?<!\S)(?:--exclude[=\s]|-x)\s*(\S+)")
 def excluded(job: Any) -> tuple[str, ...]:
     """The nodes that a job's own ``slurm_extra`` excludes; sbatch takes a value with a slash as a file of nodes."""
     own = EXCLUDE.findall(" ".join(shlex.split(str(job.resources.get("slurm_extra") or ""))))
-    texts = (content_of(Path(each).resolve()).decode(errors="replace") if "/" in each else each for each in own)
+    texts = (read_or_empty(Path(each).resolve()).decode(errors="replace") if "/" in each else each for each in own)
     return tuple(name for text in texts for name in re.sub("#.*", "", text).split())
 
 
@@ -438,7 +438,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
 
 def last_line(log: Path | None) -> str:
     """The last line of a job's log, after a colon; empty if there is none."""
-    lines = content_of(log).decode(errors="replace").split("\n") if log else []
+    lines = read_or_empty(log).decode(errors="replace").split("\n") if log else []
     return next((f": {one_line(line)[:300]}" for line in reversed(lines) if line.strip()), "")
 
 

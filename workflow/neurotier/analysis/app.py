@@ -25,12 +25,12 @@ from neurotier.analysis.brains import Analysed, Job, Share, masks_of_app
 from neurotier.analysis.derivatives import write_description
 from neurotier.analysis.staging import MARGIN_BYTES, check_room, naming_full_tier, publish, remove_counted
 from neurotier.analysis.steps import write_step
-from neurotier.analysis.tools import end_of, last_line
+from neurotier.analysis.tools import end_of_log, last_line
 from neurotier.containers.reference import short_name
 from neurotier.containers.run import WORK, Bind, Container
 from neurotier.containers.store import PlacedImage, sha256
 from neurotier.core.errors import KILLED, InputError, KilledError, ToolError, one_line
-from neurotier.core.files import Record, absolute_path, note, read_json, remove_whatever
+from neurotier.core.files import Record, absolute_path, note, read_json, remove_path
 from neurotier.core.foreign import Entry, blaming, checked_entries, copy_tree, entries_below, same_content
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, SCRATCH, work_folder
@@ -157,7 +157,7 @@ def run_level(
         if ended.startswith("killed"):  # it cannot have said why
             problem = f"the app{tried} was {ended}"
         else:
-            problem = f"the app ended with {ended}{tried}: {last_line(end_of(log))}"
+            problem = f"the app ended with {ended}{tried}: {last_line(end_of_log(log))}"
         skipped = "; app.group: false skips the group level" if "group" in arguments[2:3] else ""
         raise error(problem, name, fix=f"see {log}{skipped}")
     with blaming(f"{name}: {OUT_DIR}", ToolError):
@@ -217,7 +217,7 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
         calls.append({"session": session or None, "attempts": attempts})
     if labels != [""]:
         differing = merge_outputs([own / OUT for own in folders], folder / OUT)
-        remove_whatever(folder / SESSIONS)
+        remove_path(folder / SESSIONS)
         for name in differing:
             note(job.log, f"neurotier: sessions differ in {name}; the first was taken")
     return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), removal, calls)

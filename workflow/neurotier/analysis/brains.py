@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 from neurotier.analysis.derivatives import write_sidecars
 from neurotier.analysis.staging import remove_counted
-from neurotier.analysis.tools import Pair, Tool, end_of, failed, make_tool, smallest_head
+from neurotier.analysis.tools import Pair, Tool, end_of_log, make_tool, smallest_head, tool_failure
 from neurotier.containers.engine import LABELS, labelled_version
 from neurotier.containers.run import SCRIPT, WORK, Bind, Container
 from neurotier.containers.store import PlacedImage
 from neurotier.core.errors import ContainerError, ToolError, one_line
-from neurotier.core.files import Facts, Record, exclusive, made_whole, note
+from neurotier.core.files import Facts, Record, atomic_path, exclusive, note
 from neurotier.core.foreign import TEXT_BYTES, blaming, copy_tree, read_text
 from neurotier.core.private import IN, OUT, SCRATCH
 from neurotier.core.settings import Settings
@@ -119,9 +119,9 @@ def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
     """
     tool, removal, start = make_tool(job.settings.tool), Removal(), None
     if job.placed is None:
-        extracted: Iterable[Pair] = on_host(job, tool, folder, removal)
+        extracted: Iterable[Pair] = extract_on_host(job, tool, folder, removal)
     else:
-        extracted, start = extract_all(job, tool, job.placed, folder)
+        extracted, start = extract_in_container(job, tool, job.placed, folder)
         remove_counted(folder / SCRATCH, removal)
     rows = [
         save(image, head, mask, folder / OUT, activity)
@@ -131,7 +131,7 @@ def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
     return Analysed(rows, start, removal)
 
 
-def on_host(job: Job, tool: Tool, folder: Path, removal: Removal) -> Iterator[Pair]:
+def extract_on_host(job: Job, tool: Tool, folder: Path, removal: Removal) -> Iterator[Pair]:
     """Head and mask of each image in turn, by a tool on the host."""
     for number, image in enumerate(job.images):
         staged, scratch = folder / IN / image.path, folder / f"{SCRATCH}-{number}"
@@ -201,7 +201,7 @@ WORD_BYTES = 200
 """Most bytes that are read for an exit code or a version."""
 
 
-def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tuple[list[Pair], Usage]:
+def extract_in_container(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tuple[list[Pair], Usage]:
     """Run a tool on all images of a participant, which are loaded and checked while the container waits.
 
     Parameters
@@ -242,18 +242,20 @@ def extract_all(job: Job, tool: Tool, placed: PlacedImage, folder: Path) -> tupl
     )
     pairs = []
     for number, (image, head) in enumerate(zip(job.images, heads, strict=True)):
-        printed = said_in(scratch, f"{number}/log", f"{image.path}: the tool's log")
+        printed = container_text(scratch, f"{number}/log", f"{image.path}: the tool's log")
         with job.log.open("a") as file:
             file.write(printed or "")
-        code = (said_in(scratch, f"{number}/exit", f"{image.path}: the tool's exit code", WORD_BYTES) or "").strip()
+        code = (
+            container_text(scratch, f"{number}/exit", f"{image.path}: the tool's exit code", WORD_BYTES) or ""
+        ).strip()
         ended = int(code) if code.isdecimal() and len(code) <= 3 else whole or 1  # missing on a full tier or if killed
         if ended != 0:
-            raise failed(tool.name, ended, end_of(job.log) if printed is None else printed, image.path)
+            raise tool_failure(tool.name, ended, end_of_log(job.log) if printed is None else printed, image.path)
         pairs.append((head, tool.read_mask(scratch, str(number), head, image.path)))
     return pairs, start
 
 
-def said_in(scratch: Path, below: str, where: str, limit_bytes: int = TEXT_BYTES) -> str | None:
+def container_text(scratch: Path, below: str, where: str, limit_bytes: int = TEXT_BYTES) -> str | None:
     """The end of a text written in the container; ``None`` if it is missing."""
     with suppress(FileNotFoundError), blaming(where, ToolError):
         return read_text(scratch, below, limit_bytes, from_end=True)
@@ -311,17 +313,17 @@ def prepare_in_container(tool: Tool, container: Container, cache: Path, log: Pat
     code, _ = container.run(["/bin/sh", SCRIPT], log, program=tool.name, script="set -e\n" + "\n".join(lines) + "\n")
     image = container.image.name
     if code != 0:
-        printed = said_in(container.scratch, "0/log", f"{image}: the tool's log")
-        raise failed(tool.name, code, end_of(log) if printed is None else printed, image)
+        printed = container_text(container.scratch, "0/log", f"{image}: the tool's log")
+        raise tool_failure(tool.name, code, end_of_log(log) if printed is None else printed, image)
     made = container.scratch / CACHE
     if tool.cache_variable and os.path.lexists(made):
         with exclusive(cache):
             if not cache.exists():
-                with made_whole(cache) as partial, blaming(CACHE, ToolError):
+                with atomic_path(cache) as partial, blaming(CACHE, ToolError):
                     copy_tree(made, partial, limit_bytes=CACHE_BYTES, limit_files=CACHE_FILES)
     if not tool.version_command:
         return read_labels(container, log)
-    version = said_in(container.scratch, "version", f"{image}: the tool's version", WORD_BYTES)
+    version = container_text(container.scratch, "version", f"{image}: the tool's version", WORD_BYTES)
     return one_line(version or "") or "unknown"
 
 
@@ -329,4 +331,4 @@ def read_labels(container: Container, log: Path) -> str:
     """The version in an image's labels, read inside the container: the file may be a link to a file of the host."""
     lines = f'while read -r line || [ -n "$line" ]; do printf \'%s\\n\' "$line"; done <{LABELS} >{WORK}/labels'
     container.run(["/bin/sh", SCRIPT], log, script=f"[ ! -r {LABELS} ] || {lines}\n")
-    return labelled_version(said_in(container.scratch, "labels", f"{container.image.name}: labels") or "")
+    return labelled_version(container_text(container.scratch, "labels", f"{container.image.name}: labels") or "")

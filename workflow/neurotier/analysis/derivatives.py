@@ -73,7 +73,7 @@ def write_description(folder: Path, site: str, source: Record, tool: str, versio
     write_json(folder / "dataset_description.json", description)
 
 
-def said_of(how: Facts) -> Record:
+def generated_by(how: Facts) -> Record:
     """What a description says about how derivatives were made: the options, and the container image."""
     options = ", ".join(f"{name}: {value}" for name, value in how["options"].items())
     said: Record = {"Description": f"with {options}"} if options else {}

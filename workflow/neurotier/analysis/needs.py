@@ -14,7 +14,7 @@ FILES_OF_AN_IMAGE = 6
 """Site, participant, session and data type folders of the copy, the copy itself, and a scratch folder."""
 
 
-def described(settings: Settings) -> dict[str, str]:
+def content_keys(settings: Settings) -> dict[str, str]:
     """What determines a tool's work besides its options: a rehearsal's description, or the files that a command names.
 
     In a container, the image determines these.

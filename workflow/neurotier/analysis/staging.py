@@ -21,7 +21,7 @@ from neurotier.core.files import (
     flush_tree,
     make_folders,
     partial_of,
-    remove_whatever,
+    remove_path,
     rename_durably,
 )
 from neurotier.core.foreign import blaming, copy_file, copy_tree, entries_below, open_file, open_in_dataset
@@ -115,7 +115,7 @@ def publish(
         that cannot be saved.
     """
     hidden = partial_of(final)
-    remove_whatever(hidden)
+    remove_path(hidden)
     make_folders(hidden)
     try:
         with blaming(made.name, ToolError):
@@ -130,7 +130,7 @@ def publish(
         (flush_tree if len(kept) <= FLUSHED_EACH else flush_file_system)(hidden)
         if in_dataset:
             set_dataset_aside(final)
-        remove_whatever(final)  # from an earlier run, whose derivatives are replaced
+        remove_path(final)  # from an earlier run, whose derivatives are replaced
         rename_durably(hidden, final)
         take_dataset_back(final)
     except BaseException:
@@ -165,7 +165,7 @@ def take_dataset_back(folder: Path) -> None:
         if os.path.lexists(before / name) and not os.path.lexists(folder / name):
             os.rename(before / name, folder / name)
     flush_folder(folder)
-    remove_whatever(before)
+    remove_path(before)
 
 
 def aside(folder: Path) -> Path:
@@ -204,9 +204,9 @@ def first_missing(manifest: Manifest, folder: Path) -> str:
 def check_room(tier: Tier, needed_bytes: int, needed_files: int | None = None) -> None:
     """Raise :class:`TierError` if a participant does not fit on the tier, in bytes or in files."""
     if needed_bytes > tier.free_bytes():
-        raise full(tier, needed_bytes, needed_files, "has too little room")
+        raise full_tier(tier, needed_bytes, needed_files, "has too little room")
     if (needed_files or 0) > tier.free_files():
-        raise full(tier, needed_bytes, needed_files, "has too few inodes")
+        raise full_tier(tier, needed_bytes, needed_files, "has too few inodes")
 
 
 @contextmanager
@@ -221,17 +221,17 @@ def naming_full_tier(tier: Tier, needed_bytes: int, needed_files: int | None = N
         has_room = tier.free_bytes() > MARGIN_BYTES and tier.free_files() > MARGIN_FILES
         if has_room and not says_full(error.what):
             raise
-        raise full(tier, needed_bytes, needed_files, f"became full ({error.what})") from None
+        raise full_tier(tier, needed_bytes, needed_files, f"became full ({error.what})") from None
     except NeurotierError:
         raise
     except OSError as error:
         if error.errno in FULL:
-            raise full(tier, needed_bytes, needed_files, f"became full ({error.strerror})") from None
+            raise full_tier(tier, needed_bytes, needed_files, f"became full ({error.strerror})") from None
         error.filename = error.filename or str(tier.path)  # errors of calls on a descriptor name no file
         raise
 
 
-def full(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) -> TierError:
+def full_tier(tier: Tier, needed_bytes: int, needed_files: int | None, state: str) -> TierError:
     """The error for a tier that has, or now has, no room for a participant."""
     free, needed = size(tier.free_bytes()), f"about {size(needed_bytes)}"
     free_files = tier.free_files()
@@ -253,5 +253,5 @@ def remove_counted(scratch: Path, removal: Removal) -> None:
     begin_s, begin_cpu_s = time.monotonic(), time.process_time()
     held = held_in(scratch)
     with suppress(OSError):  # what is left is removed with the work folder
-        remove_whatever(scratch)
+        remove_path(scratch)
     removal.take(held, time.monotonic() - begin_s, time.process_time() - begin_cpu_s)

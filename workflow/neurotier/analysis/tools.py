@@ -163,7 +163,7 @@ class Tool:
             ).wait()
             has_said = file.tell() > before
         if code:
-            raise failed(self.name, shell_code(code), end_of(log) if has_said else "", name)
+            raise tool_failure(self.name, shell_code(code), end_of_log(log) if has_said else "", name)
         return self.read_mask(folder, "", head, name)
 
     @contextmanager
@@ -253,7 +253,7 @@ class Program(MaskTool):
             done = subprocess.run(self.version_command, capture_output=True, stdin=subprocess.DEVNULL, env=environment)
         if done.returncode:
             said = done.stderr.decode(errors="replace")
-            raise failed(shlex.join(self.version_command), shell_code(done.returncode), said, where)
+            raise tool_failure(shlex.join(self.version_command), shell_code(done.returncode), said, where)
         return one_line(done.stdout[-VERSION_BYTES:].decode(errors="replace")) or UNKNOWN
 
 
@@ -370,13 +370,13 @@ def smallest_head() -> Any:
     return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
 
 
-def failed(tool: str, code: int, said: str, name: str) -> ToolError:
+def tool_failure(tool: str, code: int, said: str, name: str) -> ToolError:
     """The error for a tool that ended with a nonzero exit code, with the last line that it printed."""
     error = KilledError if code in KILLED else ToolError
     return error(f"{tool} failed ({describe_exit(code)}): {last_line(said)}", name)
 
 
-def end_of(log: Path) -> str:
+def end_of_log(log: Path) -> str:
     """The end of a job's log, or why it cannot be read, if the tool has replaced it with something else."""
     try:
         return read_text(log.parent, log.name, LOG_END_BYTES, from_end=True)

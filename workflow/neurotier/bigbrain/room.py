@@ -15,7 +15,7 @@ from neurotier.bigbrain.engines.spark_events import DRIVERS
 from neurotier.bigbrain.plan import CALIBRATIONS, BigBrainPlan, is_calibration
 from neurotier.bigbrain.tasks import ALL, NONE, Block, Task, size_of
 from neurotier.core.errors import SourceError
-from neurotier.core.files import remove_whatever, write_json
+from neurotier.core.files import remove_path, write_json
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.private import remove_empty
 from neurotier.core.quantities import size
@@ -45,7 +45,7 @@ def make_blocks(source: Source, folder: Path, tier: str) -> list[Block]:
     names, made = source.names(), []
     folder.mkdir(parents=True, exist_ok=True)
     for other in set(folder.iterdir()) - {folder / f"{name}.nii" for name in names}:
-        remove_whatever(other)
+        remove_path(other)
     for number, name in enumerate(names, start=1):
         file, (layout, header, pieces) = folder / f"{name}.nii", source.block(name)
         checksum, shape = hashlib.sha256(header), shape_text(layout.shape)

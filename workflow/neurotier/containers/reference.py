@@ -37,7 +37,7 @@ from neurotier.core.quantities import first_of
 from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal
-from neurotier.dataset.commands import ask_git, naming_commands, prepare_environment, retry
+from neurotier.dataset.commands import ask_git, datalad_errors, prepare_environment, retry
 from neurotier.dataset.contents import get_images
 from neurotier.dataset.source import clone, commit, is_address
 
@@ -189,7 +189,7 @@ def fetch(image: Reference, target: Path, settings: DatasetSettings, say: Say) -
     prepare_environment()
     where, folder = f"container dataset {image.source}", target.with_name("dataset")
     settings = replace(settings, links_to=[])
-    with naming_commands():
+    with datalad_errors():
         say(f"cloning {image.source} for its image {image.name_there}")
         retry(lambda: clone(image.source, folder, "HEAD", where), settings, say)
         path = path_of(folder, image.name_there, where)
@@ -306,7 +306,7 @@ def version_of(file: Path) -> str:
     return f"{facts.st_size} {facts.st_mtime_ns}"
 
 
-def content_of(text: str, given: Mapping[str, str]) -> str:
+def image_identity(text: str, given: Mapping[str, str]) -> str:
     """What determines the image of a reference: if it changes, the image is obtained again.
 
     For a definition file, that is its text, the files that it copies, the arguments except the mirror, and the same for
@@ -335,7 +335,7 @@ def content_of(text: str, given: Mapping[str, str]) -> str:
                 content += version_of(file) if file.stat().st_size > LARGE_BYTES else file.read_text(errors="replace")
     base = arguments.get(BASE, "")
     try:
-        below = content_of(str(path.parent / base), given) if base.endswith(".def") else ""
+        below = image_identity(str(path.parent / base), given) if base.endswith(".def") else ""
     except RecursionError:
         raise SourceError("is built from itself", path, "correct its base") from None
     return f"{content}{sorted(arguments.items())}{below}"

@@ -31,7 +31,7 @@ from neurotier.containers.engine import MISSING, clean_environment, explain, rea
 from neurotier.core.errors import ContainerError, ToolError
 from neurotier.core.files import absolute_path
 from neurotier.core.foreign import kind_of
-from neurotier.core.processes import RUN, THREADS, fork_process, kill_all_marked, signals_wait
+from neurotier.core.processes import RUN, THREADS, fork_process, kill_all_marked, signals_blocked
 from neurotier.core.settings import ContainerSettings
 from neurotier.meter.lap import lap_of
 from neurotier.meter.residency import resident_share
@@ -141,7 +141,7 @@ class Container(NamedTuple):
         """
         binds = [*self.binds, *further_binds(self.settings.binds), Bind(self.scratch, WORK, writable=True)]
         binds += [Bind(self.scratch / "tmp", place, writable=True) for place in ("/tmp", "/var/tmp")]  # noqa: S108
-        options, kept_from = kept_out(state)
+        options, kept_from = isolation_options(state)
         binds += [Bind(state, STATE), *kept_from]
         marks = {MARK: token} | {name: os.environ[name] for name in [RUN] if name in os.environ}
         network = [] if self.settings.network else ["--net", "--network", "none"]
@@ -280,7 +280,7 @@ def guarded(token: str, engine: subprocess.Popen[bytes]) -> Iterator[None]:
     If this process dies meanwhile, for any reason, a fork of it ends the container: the guard, which the container
     cannot see. It is a fork, since another Python would take longer to start than the container.
     """
-    with signals_wait():  # the guard inherits this, since it must outlive the job, which these signals are meant for
+    with signals_blocked():  # the guard inherits this, since it must outlive the job, which these signals are meant for
         guard = fork_process(functools.partial(stand_guard, token, os.getpid()))
     try:
         yield
@@ -326,7 +326,7 @@ def further_binds(words: list[str]) -> list[Bind]:
     return binds
 
 
-def kept_out(state: Path) -> tuple[list[str], list[Bind]]:
+def isolation_options(state: Path) -> tuple[list[str], list[Bind]]:
     """Options of the engine, and binds, that keep a container away from the machine itself.
 
     Process 1 is the engine's own, and its environment has paths of the host. For most other files in ``/proc`` and

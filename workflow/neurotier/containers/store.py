@@ -39,8 +39,8 @@ from neurotier.containers.reference import (
     BASE,
     Reference,
     build_arguments,
-    content_of,
     fetch,
+    image_identity,
     make_image,
     read_reference,
     short_name,
@@ -50,13 +50,13 @@ from neurotier.core.files import (
     FULL,
     Record,
     absolute_path,
+    atomic_path,
     exclusive,
     flush_file_system,
-    made_whole,
+    intact_json,
     partial_of,
-    read_if_whole,
     read_json,
-    remove_whatever,
+    remove_path,
     rename_durably,
     write_json,
     write_text,
@@ -165,16 +165,16 @@ class Shelf:
         facts = {"run": self.run, "host": socket.gethostname(), "path": str(placed)}
         marker = self.verified and self.verified / f"{placed.name}-{short_hash(facts['host'] + facts['path'])}.json"
         with exclusive(placed):
-            if marker and placed.exists() and read_if_whole(marker) == facts:
+            if marker and placed.exists() and intact_json(marker) == facts:
                 return placed
             note_use()
             is_there = os.path.lexists(placed)
             if not is_there or placed_sha256(placed, permissions) != digest():
                 if is_there:
                     self.say(f"{placed} was altered since it was placed (its digest has changed): placing it again")
-                    remove_whatever(placed)  # first: the tier may have no room for both
+                    remove_path(placed)  # first: the tier may have no room for both
                 try:
-                    with made_whole(placed) as partial:
+                    with atomic_path(placed) as partial:
                         put(partial)
                 except OSError as error:
                     if error.errno in FULL:
@@ -222,7 +222,7 @@ class PlacedImage(NamedTuple):
     path
         The image on its tier.
     cache
-        Folder with what the image's tool compiled.
+        Folder with code that the image's tool compiled.
     sha256
         Digest of the image file.
     caches
@@ -284,8 +284,8 @@ class Store(Shelf):
             self.say(f"{error}: obtaining it again")
             kept = notes.with_suffix(".sif")
             with exclusive(kept):
-                remove_whatever(kept)
-                remove_whatever(notes)
+                remove_path(kept)
+                remove_path(notes)
             return self.obtain(text, where, placing)
         return image
 
@@ -294,21 +294,21 @@ class Store(Shelf):
         return self.images / f"{image.name}-{image.sha256[:12]}.{self.settings.form}"
 
     def cache(self, image: ContainerImage) -> Path:
-        """Folder in the store for what the image's tool compiled: small, and independent of the image's place."""
+        """Folder in the store for code that the image's tool compiled: small, and the same wherever the image is."""
         return self.kept / f"{image.name}-{image.sha256[:12]}.cache"
 
     def keep(self, text: str, where: str) -> Path:
         """Make sure that the store has an image file, except a user's own, which stays where it is; returns the path of
         the notes about it."""
         reference = read_reference(text, where)
-        content = content_of(reference.text, self.settings.build_arguments)
+        content = image_identity(reference.text, self.settings.build_arguments)
         kept = self.kept / f"{short_name(text)}-{short_hash(content)}.sif"
         notes, is_own = kept.with_suffix(".json"), reference.kind != "file"
         with exclusive(kept):
             if notes.exists() and (kept.exists() or not is_own):
                 return notes
             scratch = partial_of(kept)  # removed with the leftovers of a killed process
-            remove_whatever(scratch)
+            remove_path(scratch)
             scratch.mkdir(parents=True)
             try:
                 source = scratch / kept.name if is_own else reference.path
@@ -323,7 +323,7 @@ class Store(Shelf):
                     rename_durably(source, kept)
                 write_json(notes, facts | origin)
             finally:
-                remove_whatever(scratch)
+                remove_path(scratch)
         return notes
 
     def make(self, reference: Reference, where: str, target: Path) -> Record:
@@ -384,7 +384,7 @@ class Store(Shelf):
             write_json(unpacked, {"sha256": placed_sha256(partial)})
 
         def digest() -> str | None:
-            return image.sha256 if is_file else read_if_whole(unpacked).get("sha256")
+            return image.sha256 if is_file else intact_json(unpacked).get("sha256")
 
         def note_use() -> None:
             for facts in every_note():
@@ -480,7 +480,7 @@ class Cache(NamedTuple):
     size_bytes: int
 
 
-def look_at(name: str, source: str) -> Cache:
+def examine_cache(name: str, source: str) -> Cache:
     """Examine a folder that is to be a cache.
 
     Raises
@@ -616,10 +616,10 @@ def remove_unused(
         with exclusive(facts.with_suffix(".sif")):  # as when it is made: a run may have just begun to use it
             if image.sha256 in in_use or not facts.exists() or time.time() - facts.stat().st_mtime < days * DAY_S:
                 continue
-            remove_whatever(facts)  # first: without notes the store makes the image again
+            remove_path(facts)  # first: without notes the store makes the image again
             # files shared with others, such as placed copies, stay
             shared = {file for other in stored if other.facts.exists() for file in other.files}
             files = [file for file in image.files if file not in shared]
             for file in files:
-                remove_whatever(file)
+                remove_path(file)
         yield image, [facts, *files]

@@ -52,7 +52,7 @@ def without(facts: Facts, *names: str) -> Record:
 
 
 def absolute_path(text: str) -> Path:
-    """A user's path made absolute; ``~NAME`` without such a home stays as it is, where ``Path.expanduser`` raises."""
+    """A user's path made absolute; ``~NAME`` of an unknown user stays as it is, where ``Path.expanduser`` raises."""
     return Path(os.path.expanduser(text)).absolute()
 
 
@@ -63,7 +63,7 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
 
 def write_secret(path: Path, text: str) -> None:
     """Write text that this user alone can read; as :func:`write_bytes`."""
-    with written_whole(path, mode=0o600) as file:
+    with atomic_writer(path, mode=0o600) as file:
         file.write(text.encode())
 
 
@@ -73,12 +73,12 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
     If not ``durable``, readers still see the whole file or none, but a power cut may lose it: enough for logs, markers
     and intermediates.
     """
-    with written_whole(path, durable) as file:
+    with atomic_writer(path, durable) as file:
         file.write(content)
 
 
 @contextmanager
-def written_whole(path: Path, durable: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
+def atomic_writer(path: Path, durable: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a file to be written piece by piece; it gets its name once everything is written, as :func:`write_bytes`.
 
     Its permissions are ``mode``, less the umask.
@@ -165,24 +165,24 @@ def read_json(path: Path) -> Any:
         raise StateError(path) from None
 
 
-def content_of(file: Path) -> bytes:
+def read_or_empty(file: Path) -> bytes:
     """Content of a regular file; empty if it cannot be read, or is anything else, such as a FIFO, which would block."""
     with suppress(OSError):
         return file.read_bytes() if stat.S_ISREG(file.lstat().st_mode) else b""
     return b""
 
 
-def read_if_whole(path: Path) -> Record:
+def intact_json(path: Path) -> Record:
     """The object in one of our JSON files; empty if the file is missing or damaged. Errors of a disk are raised."""
     with suppress(FileNotFoundError, StateError, TypeError, ValueError):
         return dict(read_json(path))
     return {}
 
 
-def whole_json(file: Path) -> Record:
+def json_or_empty(file: Path) -> Record:
     """The JSON object in a file; empty if the file is missing, damaged or unreadable for any reason."""
     with suppress(TypeError, ValueError):
-        return dict(json.loads(content_of(file)))
+        return dict(json.loads(read_or_empty(file)))
     return {}
 
 
@@ -242,22 +242,22 @@ def rename_durably(partial: Path, final: Path) -> None:
 
 
 @contextmanager
-def made_whole(final: Path) -> Iterator[Path]:
+def atomic_path(final: Path) -> Iterator[Path]:
     """Yield a hidden name under which to make a file or folder; it is flushed and renamed if the context ends well.
 
     Otherwise it is removed. Leftovers of a killed process, and anything under the final name, are replaced.
     """
     partial = partial_of(final)
-    remove_whatever(partial)
+    remove_path(partial)
     try:
         yield partial
         flush_file_system(partial)
-        remove_whatever(final)
+        remove_path(final)
         rename_durably(partial, final)
     except BaseException as error:
         if isinstance(error, OSError) and error.errno:  # shutil.Error has none, and would lose its text
             error.filename = error.filename or str(final)
-        remove_whatever(partial)
+        remove_path(partial)
         raise
 
 
@@ -282,7 +282,7 @@ def remove_tree(folder: Path) -> None:
             raise OSError(number, os.strerror(number), str(folder)) from None
 
 
-def remove_whatever(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a path, whatever it is: a folder with its content, a file, a link, a FIFO, or nothing."""
     if path.is_dir() and not path.is_symlink():
         remove_tree(path)
@@ -303,7 +303,7 @@ def remove_partials(folder: Path) -> None:
     """
     for root, names, files in os.walk(folder):
         for name in [name for name in (*names, *files) if PARTIAL.fullmatch(name)]:
-            remove_whatever(Path(root, name))
+            remove_path(Path(root, name))
         names[:] = [name for name in names if not name.startswith((".", "sub-"))]
 
 
@@ -320,7 +320,7 @@ def open_lock(lock: Path) -> int:
 
 
 def try_lock(descriptor: int) -> str:
-    """Lock a file of :func:`open_lock` and name this process in it; returns the other holder's name if there is one."""
+    """Lock a file of :func:`open_lock` and name this process in it; returns the holder's name if it is another one."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

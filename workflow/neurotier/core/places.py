@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neurotier.core.errors import without_credentials
-from neurotier.core.files import content_of
+from neurotier.core.files import read_or_empty
 from neurotier.core.settings import DemoSettings, Settings
 from neurotier.core.tiers import Tier, tiers_of
 
@@ -187,7 +187,7 @@ class Places:
     @property
     def identity(self) -> str:
         """Random identifier that tells these results from others at the same path on another host."""
-        return content_of(self.state / "identity").decode(errors="replace").strip()
+        return read_or_empty(self.state / "identity").decode(errors="replace").strip()
 
     def analysed(self, participant: str, by_app: bool) -> Path:
         """Folder with the results of one participant."""

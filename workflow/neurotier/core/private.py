@@ -28,9 +28,9 @@ from pathlib import Path
 from socket import gethostname
 
 from neurotier.core.errors import BusyError, NeurotierError, TierError
-from neurotier.core.files import Record, remove_whatever
+from neurotier.core.files import Record, remove_path
 from neurotier.core.foreign import FILE, kind_of, open_file, read_text
-from neurotier.core.processes import signals_wait
+from neurotier.core.processes import signals_blocked
 
 PREFIX = "neurotier-"
 PRIVATE = 0o700
@@ -40,7 +40,7 @@ MOST_LINKS = 40
 
 
 def user_name() -> str:
-    """The user who owns this process, whatever the environment says; a number if there is no name (in containers)."""
+    """Name of this process's user, whatever the environment says; the number if there is no name (in containers)."""
     return name_of(os.getuid())
 
 
@@ -190,7 +190,7 @@ def remove_private(path: Path) -> None:
     """Remove anything at a path below ``neurotier-<user>``, as far as possible; links are not followed."""
     with suppress(OSError):
         check_private(path.parent)
-        remove_whatever(path)
+        remove_path(path)
 
 
 def remove_empty(folder: Path) -> None:
@@ -269,7 +269,7 @@ def work_folder(folder: Path, identity: str) -> Iterator[Path]:
                 os.pwrite(written.fileno(), json.dumps(owner | {"locked": True}).encode(), 0)
         yield folder
     finally:
-        with suppress(OSError), signals_wait():  # the next run removes what cannot be removed now
+        with suppress(OSError), signals_blocked():  # the next run removes what cannot be removed now
             with mark:
                 for name in sorted(names_in(folder), key=OWNER.__eq__):  # the mark last, in case of a kill
                     remove_private(folder / name)

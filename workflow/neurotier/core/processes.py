@@ -57,13 +57,13 @@ def current_run() -> str:
 def use_threads(count: int) -> None:
     """Have libraries start ``count`` threads, in this process if they are not loaded yet, and in its children.
 
-    Otherwise each participant of a job would start a thread for each of its cores: on a node of 96 cores, 96 times 96
+    Otherwise each participant would start a thread for each core of its job: on a node of 96 cores, 96 times 96
     threads. Idle threads cost time, too: OpenBLAS starts its own when NumPy is imported, 0.1 s of CPU on two cores.
     """
     os.environ.update(dict.fromkeys(THREADS, str(count)))
 
 
-def spare_collections() -> None:
+def freeze_garbage_collector() -> None:
     """Keep Python's garbage collector away from what has been imported so far, and from everything at exit.
 
     None of it is garbage, and searching it takes 0.4 of the 2.2 s of CPU of a small Snakemake command.
@@ -135,12 +135,12 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
     deadline = time.monotonic() + PATIENCE_S
     left = list(processes)
     while left and time.monotonic() < deadline:
-        left = [process for process in left if lives(process)]
+        left = [process for process in left if is_alive(process)]
         psutil.wait_procs(left, timeout=0.05)
     return left
 
 
-def lives(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     """Whether a process exists and is no zombie; a zombie with threads left counts, since it still has files and
     mappings."""
     try:
@@ -211,7 +211,7 @@ def flush_output() -> None:
         stream.flush()
 
 
-def end_forked(pids: Collection[int]) -> None:
+def terminate_forked(pids: Collection[int]) -> None:
     """Send SIGTERM to processes of :func:`fork_process`, and wait; the rest get another when this process ends."""
     forked = [process for process in psutil.Process().children() if process.pid in pids]
     for process in forked:
@@ -220,7 +220,7 @@ def end_forked(pids: Collection[int]) -> None:
 
 
 @contextmanager
-def signals_wait() -> Iterator[None]:
+def signals_blocked() -> Iterator[None]:
     """Hold back :data:`SIGNALS` while something short is done that they must not interrupt, such as a clean-up."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:

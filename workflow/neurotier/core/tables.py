@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from neurotier.core.configuration import SCHEMAS, read_yaml
 from neurotier.core.errors import StateError
-from neurotier.core.files import Facts, Record, require_file, write_json, written_whole
+from neurotier.core.files import Facts, Record, atomic_writer, require_file, write_json
 
 Row = Record
 Rows = list[Row]
@@ -58,7 +58,7 @@ def schema(table: str) -> Record:
     """The JSON schema of a table's rows: all of its columns and, except in a table with ``others``, no others."""
     families = (file.read_text().split("\n---\n") for file in (SCHEMAS / "tables").glob("*.yaml"))
     said = read_yaml(next(one for family in families for one in family if one.startswith(f"table: {table}\n")))
-    own = {name: described(*column) for name, column in said["columns"].items()}
+    own = {name: column_schema(*column) for name, column in said["columns"].items()}
     if "followed_by" in said:
         own |= columns(said["followed_by"])
     return {
@@ -70,12 +70,12 @@ def schema(table: str) -> Record:
     }
 
 
-def described(kind: str | list[str], *words: Any) -> Record:
+def column_schema(kind: str | list[str], *words: Any) -> Record:
     """The JSON schema of a column.
 
-    >>> described("number?", "s", "How long.")
+    >>> column_schema("number?", "s", "How long.")
     {'type': ['number', 'null'], 'description': 'How long.', 'unit': 's'}
-    >>> described("number", "s", "How long.", {"significant": 4})
+    >>> column_schema("number", "s", "How long.", {"significant": 4})
     {'type': 'number', 'description': 'How long.', 'unit': 's', 'significant': 4}
     """
     *texts, more = words if isinstance(words[-1], dict) else (*words, {})
@@ -105,7 +105,7 @@ def checker(table: str) -> Callable[[Facts], object]:
 @contextmanager
 def writing_rows(path: Path) -> Iterator[Callable[[Iterable[str]], Any]]:
     """Yield a function that writes a row of tab-separated cells; the file appears whole, or not at all."""
-    with written_whole(path) as file:
+    with atomic_writer(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         yield csv.writer(text, delimiter="\t", lineterminator="\n").writerow
         text.detach()  # otherwise it would close the file, which is still to be flushed
@@ -165,13 +165,13 @@ def read_table(path: Path, table: str, only: Collection[str] | None = None) -> R
         try:
             reader = csv.reader(file, delimiter="\t")
             places = {name: place for place, name in enumerate(next(reader, []))}
-            cells = [(name, places[name], reads(column, texts)) for name, column in described.items()]
+            cells = [(name, places[name], cell_reader(column, texts)) for name, column in described.items()]
             return [{name: read(row[place]) for name, place, read in cells} for row in reader if row]
         except (LookupError, TypeError, ValueError, csv.Error):
             raise StateError(path) from None
 
 
-def reads(column: Facts, texts: dict[str, str]) -> Callable[[str], Any]:
+def cell_reader(column: Facts, texts: dict[str, str]) -> Callable[[str], Any]:
     """A function that reads a cell by its column's type; equal texts become one object, kept in ``texts``."""
     kinds = column.get("type", "string")
     read = next((READERS[kind] for kind in READERS if kind in kinds), lambda text: texts.setdefault(text, text))

@@ -278,7 +278,7 @@ def require_answer(path: Path, where: str) -> None:
         ) from None
 
 
-def with_folders_placed(config: Facts) -> Facts:
+def with_tiers_for_folders(config: Facts) -> Facts:
     """A configuration with a tier added, of the kind found there, for each folder that it names without one.
 
     ``results``, if it is an absolute path, becomes a folder on a tier ``results``. A dataset for which ``placement``
@@ -316,7 +316,7 @@ def with_folders_placed(config: Facts) -> Facts:
         placement["dataset"] = kept
         require_answer(source, "config key dataset.source")
         is_placed = "dataset" in tiers or not source.is_dir() or not is_plain_folder(source)
-        if not is_placed and is_not_on(source, tiers, kept):
+        if not is_placed and is_outside_tier(source, tiers, kept):
             tiers["dataset"], placement["dataset"] = tier_of(source, read_only=True), "dataset"
     return {**config, "results": results, "tiers": tiers, "placement": placement}
 
@@ -326,17 +326,17 @@ def tier_of(folder: Path, read_only: bool = False) -> Record:
     return {"path": str(folder), "kind": find_mount(folder).kind, "read_only": read_only}
 
 
-def is_elsewhere(folder: Path, other: Path) -> bool:
+def is_on_other_file_system(folder: Path, other: Path) -> bool:
     """Whether two folders are on different file systems; subvolumes of one file system differ only in device number."""
     return folder.stat().st_dev != other.stat().st_dev and find_mount(folder) != find_mount(other)
 
 
-def is_not_on(folder: Path, tiers: Facts, name: Any) -> bool:
+def is_outside_tier(folder: Path, tiers: Facts, name: Any) -> bool:
     """Whether a folder is on another file system than an entry of ``tiers``; false if that is invalid or missing."""
     try:
         path = absolute_path(expand(tiers[name]["path"], ""))
         require_answer(path, f"tier {name!r}")
-        return is_elsewhere(folder, path)
+        return is_on_other_file_system(folder, path)
     except (TypeError, KeyError, OSError, SettingsError):  # the check of the configuration reports it
         return False
 
@@ -346,7 +346,7 @@ def is_plain_folder(path: Path) -> bool:
     return not (path / ".git").exists() and not ((path / "HEAD").exists() and (path / "objects").exists())
 
 
-def on_nodes(settings: Settings, name: str) -> bool:
+def is_per_node(settings: Settings, name: str) -> bool:
     """Whether each node has this tier for itself, if jobs run on other nodes: it may be missing or different here.
 
     That is so if it is declared so, or if it is memory or a disk and holds nothing that all jobs share.
@@ -389,12 +389,12 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
     for role in ("work", "images") if elsewhere else ():  # these may be on each node's own tier
-        if on_nodes(settings, settings.placement[role]):
+        if is_per_node(settings, settings.placement[role]):
             tiers[role] = tiers[role]._replace(node=True)
     return tiers
 
 
-def absolute(settings: Settings, elsewhere: bool = False) -> Settings:
+def with_absolute_paths(settings: Settings, elsewhere: bool = False) -> Settings:
     """The settings with tier paths made absolute, so that they mean the same in every working folder and environment.
 
     Paths stay as written if they cannot be expanded here and, if jobs run ``elsewhere``, if each node has that tier for
@@ -403,6 +403,6 @@ def absolute(settings: Settings, elsewhere: bool = False) -> Settings:
     tiers = dict(settings.tiers)
     for name, tier in settings.tiers.items():
         with suppress(SettingsError):
-            if not (elsewhere and on_nodes(settings, name)):
+            if not (elsewhere and is_per_node(settings, name)):
                 tiers[name] = replace(tier, path=str(Tier.from_settings(tier).path))
     return replace(settings, tiers=tiers)

@@ -170,7 +170,7 @@ def is_bids(folder: Path) -> bool:
 def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
     """A function that tells whether a filter selects a label. A filter may list thousands.
 
-    A label with a minus before it is left out. If the filter names no others, it selects all of them.
+    A label with a minus before it is left out. If the filter names no label without a minus, all others are selected.
 
     >>> selector(["ses-1"], "ses")("1"), selector(["1"], "run")("01"), selector(["1"], "sub")("01")
     (True, True, False)

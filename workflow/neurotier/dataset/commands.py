@@ -25,7 +25,7 @@ from neurotier.core.files import Record, exclusive
 from neurotier.core.installed import search_path
 from neurotier.core.processes import start_process
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.dataset.special_remotes import refused_in
+from neurotier.dataset.special_remotes import disallowed
 
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that can only fetch."""
@@ -179,7 +179,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         # makes git-annex read the tree, without the network (unless the remote holds other objects: annexobjects=yes).
         for line in (ask_git(root, "cat-file", "blob", "refs/heads/git-annex:remote.log") or "").split("\n"):
             # a password may have been set since this clone was made
-            if (dataset / ".git/neurotier").exists() and (sent := refused_in(line.encode())):
+            if (dataset / ".git/neurotier").exists() and (sent := disallowed(line.encode())):
                 raise SourceError(f"git-annex would use {sent!r} where the dataset says: unset that", paths[0])
             if remote := WITH_TREE.match(line):
                 # git-annex itself reports below what cannot be written
@@ -245,7 +245,7 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> No
 
 
 @contextmanager
-def naming_commands(problem: str = "failed", where: str = "DataLad", fix: str = "") -> Iterator[None]:
+def datalad_errors(problem: str = "failed", where: str = "DataLad", fix: str = "") -> Iterator[None]:
     """Turn any exception of DataLad, even on import, into an error of one line; all its calls are made within this.
 
     Parameters

@@ -39,7 +39,7 @@ from neurotier.dataset.bids import (
 )
 from neurotier.dataset.commands import ask_git, in_repository
 from neurotier.dataset.contents import Content, content_if_readable
-from neurotier.dataset.source import Dataset, missed
+from neurotier.dataset.source import Dataset, requested_unreachable
 
 IGNORED = re.compile(
     r"^/(code|derivatives|sourcedata|stimuli|phenotype)(/|$)"
@@ -99,7 +99,7 @@ def index_dataset(
     InputError
         If the dataset is not BIDS, a filter names something that does not exist, or nothing is left to analyse.
     """
-    lost = missed(dataset.unreachable, settings.participants)
+    lost = requested_unreachable(dataset.unreachable, settings.participants)
     skipped = {repr(path): f"cannot be reached: {reason}" for path, reason in lost.items()}
     images = list[Image]()
     everyone = set()
@@ -151,7 +151,7 @@ def index_dataset(
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
         check_known("runs", "run", settings.runs, (image.bids_run for image in images))
     asked = [image for image in images if is_participant(image.label)]
-    selected = chosen(asked, settings.sessions, settings.runs, is_app)
+    selected = filter_images(asked, settings.sessions, settings.runs, is_app)
     if not selected:
         raise InputError("nothing is left to analyse", where, "see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
@@ -430,7 +430,7 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
 # The selection.
 
 
-def chosen(
+def filter_images(
     images: Sequence[Image], sessions: Sequence[str | int], runs: Sequence[str | int], of_none: bool
 ) -> list[Image]:
     """The images that the filters for sessions and runs select.

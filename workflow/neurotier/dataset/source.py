@@ -21,21 +21,21 @@ from neurotier.core.configuration import suggestion
 from neurotier.core.errors import InputError, SourceError, one_line, without_credentials
 from neurotier.core.files import (
     absolute_path,
+    atomic_path,
     exclusive,
     flush_file_system,
-    made_whole,
-    read_if_whole,
+    intact_json,
     remove_tree,
 )
 from neurotier.core.foreign import file_in_dataset
 from neurotier.core.places import Places, dataset_name, short_hash
 from neurotier.core.private import make_private
 from neurotier.core.settings import DatasetSettings, Say
-from neurotier.core.tiers import Tier, find_mount, is_elsewhere, is_plain_folder
+from neurotier.core.tiers import Tier, find_mount, is_on_other_file_system, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
 from neurotier.dataset.bids import Reasons, is_bids, selector
-from neurotier.dataset.commands import PASSING, ask_git, message_of, naming_commands, prepare_environment, retry
-from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, hooked
+from neurotier.dataset.commands import PASSING, ask_git, datalad_errors, message_of, prepare_environment, retry
+from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, annex_hook
 
 Sites = dict[str, dict[str, str]]
 """Site to its facts, ``url`` and ``version``."""
@@ -99,7 +99,9 @@ def obtain(settings: DatasetSettings, source: str, datasets: Path, say: Say) -> 
             known = plain_sites(local, settings.links_to)
             sites = choose_sites(settings.sites, list(known), source)
             unreachable = {site: known[site] for site in sites if known[site]}
-            facts = {site: {"url": (local / site).as_uri(), "version": ""} for site in reached(sites, unreachable, say)}
+            facts = {
+                site: {"url": (local / site).as_uri(), "version": ""} for site in reachable(sites, unreachable, say)
+            }
             return Dataset(source, local, "folder", facts, unreachable)
     prepare_environment()
     folder, version = datasets / dataset_name(source, settings.version), settings.version or "HEAD"
@@ -161,9 +163,9 @@ def clone(source: str, folder: Path, version: str, where: str) -> None:
     from datalad.api import clone as datalad_clone
 
     fix = "check the address, the network, and the room on the dataset tier"
-    with naming_commands("cannot be cloned", where, fix), made_whole(folder) as partial:
+    with datalad_errors("cannot be cloned", where, fix), atomic_path(folder) as partial:
         datalad_clone(source=source, path=str(partial), result_renderer="disabled")
-        if reason := refused(partial):
+        if reason := hazard(partial):
             raise InputError(reason, where)
         # Git is given the commit's hash, so that it never takes a version for an option.
         found = commit_named(partial, version)
@@ -204,7 +206,7 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
     InputError
         If a plain folder is on another mounted file system than the tier.
     """
-    if dataset.kind == "folder" and is_elsewhere(dataset.path, tier.path):
+    if dataset.kind == "folder" and is_on_other_file_system(dataset.path, tier.path):
         raise InputError(
             f"this plain folder is on {find_mount(dataset.path).mount_point}, not on the dataset tier {tier.name!r} "
             f"({tier.path})",
@@ -213,10 +215,10 @@ def check_tier(dataset: Dataset, tier: Tier) -> None:
         )
 
 
-def missed(unreachable: Reasons, participants: Sequence[str | int]) -> Reasons:
+def requested_unreachable(unreachable: Reasons, participants: Sequence[str | int]) -> Reasons:
     """Unreachable sub-datasets, except those of participants who are not requested.
 
-    >>> missed({"NYU": "gone", "sub-01": "gone", "sub-02/ses-1": "gone"}, ["02"])
+    >>> requested_unreachable({"NYU": "gone", "sub-01": "gone", "sub-02/ses-1": "gone"}, ["02"])
     {'NYU': 'gone', 'sub-02/ses-1': 'gone'}
     """
     is_asked_for = selector(participants, "sub")
@@ -235,7 +237,7 @@ def require_sites(dataset: Dataset, participants: Sequence[str | int]) -> None:
     SourceError
         Naming those that are not, and why.
     """
-    if lost := missed(dataset.unreachable, participants):
+    if lost := requested_unreachable(dataset.unreachable, participants):
         named = "; ".join(f"{path!r}: {reason}" for path, reason in lost.items())
         raise SourceError(
             f"{len(lost)} of the sub-datasets asked for cannot be reached: {named}",
@@ -273,7 +275,7 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
     from datalad.api import subdatasets
 
     check_own_files(folder)
-    if reason := refused(folder):
+    if reason := hazard(folder):
         raise InputError(reason, f"dataset.source {source!r}")
     recorded = {
         Path(one["path"]).relative_to(folder).as_posix(): one["gitshasum"]
@@ -289,14 +291,14 @@ def install_sites(settings: DatasetSettings, source: str, folder: Path, say: Say
         say(f"installing {len(missing)} of {len(recorded)} sub-datasets: {', '.join(missing)}")
         unreachable |= install_all(folder, missing, settings, say)
         flush_file_system(folder)
-    unreachable |= {path: reason for path in wanted if path not in unreachable and (reason := refused(folder / path))}
+    unreachable |= {path: reason for path in wanted if path not in unreachable and (reason := hazard(folder / path))}
     mark_of(folder, "").mkdir(exist_ok=True)
     for path in set(wanted) - set(unreachable):
         mark_of(folder, path).touch()
-    return {site: site_facts(folder / site, source, site) for site in reached(sites, unreachable, say)}, unreachable
+    return {site: site_facts(folder / site, source, site) for site in reachable(sites, unreachable, say)}, unreachable
 
 
-def reached(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:
+def reachable(sites: Sequence[str], unreachable: Reasons, say: Say) -> list[str]:
     """The sites that can be reached; for the others, tell the user why not.
 
     Raises
@@ -356,12 +358,12 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
     return failed
 
 
-def refused(clone: Path) -> str:
+def hazard(clone: Path) -> str:
     """Why git-annex must not work with a clone, or with the repository that it was made from; empty if it may."""
-    if hook := hooked(clone):
+    if hook := annex_hook(clone):
         by = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
         return f"git-annex would run the hook {hook} of its repository: {by}"
-    if program := starting(clone):
+    if program := annex_program(clone):
         by = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
         return f"its special remotes would have git-annex start {program!r}: {by}"
     key = r"^remote\..*\.annex-externaltype$"
@@ -374,7 +376,7 @@ def refused(clone: Path) -> str:
     return ""
 
 
-def starting(clone: Path) -> str:
+def annex_program(clone: Path) -> str:
     """The program that git-annex would have started in a clone, or starts in a clone that predates this check."""
     keys, others = rf"^{NOTE}$|^remote\..*\.annex-externaltype$", f"!^({'|'.join(OF_DATALAD)})$"
     found = ask_git(clone, "config", "--local", "--null", "--get-regexp", keys, others) or ""
@@ -500,7 +502,7 @@ def fault_of(repository: Path) -> str:
 
     Git is asked twice, since a run for other results may share the clone and be fetching into it.
     """
-    if program := starting(repository):
+    if program := annex_program(repository):
         return f"would have git-annex start {program!r}"
     if looks_broken(repository):
         time.sleep(LOOK_AGAIN_S)
@@ -565,7 +567,7 @@ def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> 
     from scratch file systems. Call this at the start of a run, before Snakemake decides what to do, while no other run
     works on the results. Plain folders and other data of the user are never touched.
     """
-    data = read_if_whole(places.dataset_facts)
+    data = intact_json(places.dataset_facts)
     clone = places.datasets.absolute() / Path(data.get("path", "")).name
     if data.get("kind") == "datalad" and clone.exists():
         prepare_environment()
@@ -574,7 +576,7 @@ def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> 
                 if (folder / ".git").exists():
                     set_aside_if_broken(folder, clone, say)
                     ask_git(folder, "checkout-index", "--all", "--quiet")
-    if missed(data.get("unreachable", {}), participants):
+    if requested_unreachable(data.get("unreachable", {}), participants):
         places.dataset_facts.unlink(missing_ok=True)
 
 

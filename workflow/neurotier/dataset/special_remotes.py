@@ -34,30 +34,30 @@ OPTION = re.compile(r"(//|@)(-|%2d)", re.IGNORECASE)
 """Part of an address that ssh would take for one of its options."""
 
 
-def refused_in(line: bytes) -> str:
+def disallowed(line: bytes) -> str:
     """What a line of ``remote.log`` would make git-annex start that is not allowed; empty if there is nothing.
 
     git-annex splits words at anything that Unicode counts as white space, so only printable ASCII is accepted.
 
-    >>> refused_in(b"uuid autoenable=true externaltype=ora name=storage type=external"), refused_in(b"uuid type=rclone")
+    >>> disallowed(b"uuid autoenable=true externaltype=ora name=storage type=external"), disallowed(b"uuid type=rclone")
     ('', '')
-    >>> refused_in(b"uuid autoenable=false externaltype=x/evil type=external")
+    >>> disallowed(b"uuid autoenable=false externaltype=x/evil type=external")
     ''
-    >>> refused_in(b"uuid autoenable=true externaltype=ora externaltype=x/evil type=external")
+    >>> disallowed(b"uuid autoenable=true externaltype=ora externaltype=x/evil type=external")
     'git-annex-remote-x/evil'
-    >>> refused_in(b"uuid autoenable=false autoenable=true type= type=rclone")
+    >>> disallowed(b"uuid autoenable=false autoenable=true type= type=rclone")
     'rclone'
-    >>> refused_in(b"u autoenable=yes location=http://x.org type=git")
+    >>> disallowed(b"u autoenable=yes location=http://x.org type=git")
     ''
-    >>> refused_in(b"u autoenable=1 location=a type=git")
+    >>> disallowed(b"u autoenable=1 location=a type=git")
     'a'
-    >>> refused_in(b"u autoenable=true externaltype=ora type=external url=ria+ssh://-oProxyCommand=x/y")
+    >>> disallowed(b"u autoenable=true externaltype=ora type=external url=ria+ssh://-oProxyCommand=x/y")
     'ria+ssh://-oProxyCommand=x/y'
-    >>> refused_in(b"u autoenable=true externaltype=ora type=external url=ria+ssh://me@x.org/y-z")
+    >>> disallowed(b"u autoenable=true externaltype=ora type=external url=ria+ssh://me@x.org/y-z")
     ''
-    >>> refused_in(b"u autoenable=true\\x0bexternaltype=ora\\x0btype=external")
+    >>> disallowed(b"u autoenable=true\\x0bexternaltype=ora\\x0btype=external")
     'u autoenable=true\\x0bexternaltype=ora\\x0btype=external'
-    >>> refused_in(b"u autoenable=true name=\\xa0")
+    >>> disallowed(b"u autoenable=true name=\\xa0")
     'u autoenable=true name=\\xa0'
     """
     text = line.decode("latin-1")
@@ -78,7 +78,7 @@ def refused_in(line: bytes) -> str:
     return next(filter(None, named), "")
 
 
-def hooked(clone: Path) -> str:
+def annex_hook(clone: Path) -> str:
     """A hook of git-annex (not of git) that would run in the repository that a clone was made from; empty if none.
 
     If that repository is on this machine, git-annex works in it, and DataLad has it work in its source, too.
@@ -109,7 +109,7 @@ def main() -> None:
         sys.exit("this is about the source of a clone: git-annex has never worked there, so there are no contents")
     branches = [ref for ref in git("for-each-ref", "--format=%(refname)").split(b"\n") if ref.endswith(b"git-annex")]
     logs = [git("cat-file", "-p", b + b":remote.log") for b in branches if git("ls-tree", b, "remote.log")]
-    if program := next(filter(None, map(refused_in, b"\n".join(logs).split(b"\n"))), "") or hooked(Path.cwd()):
+    if program := next(filter(None, map(disallowed, b"\n".join(logs).split(b"\n"))), "") or annex_hook(Path.cwd()):
         if not all(branch.startswith(b"refs/remotes/") for branch in branches):
             sys.exit(f"git-annex would start {program!r}")
         keys = {NOTE: program, "remote.origin.annex-ignore": "true", "datalad.install.inherit-local-origin": "false"}

@@ -60,27 +60,27 @@ def validate(folder: Path, where: str) -> Record:
     return {"validator": answer["summary"].get("schemaVersion", "unknown"), **found}
 
 
-def say_issues(findings: Record, where: str) -> str:
+def issues_line(findings: Record, where: str) -> str:
     """The findings in one line, for people."""
     errors, warnings = sum(findings["errors"].values()), sum(findings["warnings"].values())
     said = f"{counted(errors, 'error')} and {counted(warnings, 'warning')}"
-    return f"{where}: {said} of the BIDS validator{named(findings['errors'])}"
+    return f"{where}: {said} of the BIDS validator{most_frequent(findings['errors'])}"
 
 
 def check(findings: Record, where: str) -> None:
     """Raise :class:`InputError` if the dataset has errors."""
     if findings["errors"]:
         raise InputError(
-            f"is not valid BIDS{named(findings['errors'])}",
+            f"is not valid BIDS{most_frequent(findings['errors'])}",
             where,
             "correct it, or set dataset.validation to report",
         )
 
 
-def named(issues: dict[str, int]) -> str:
+def most_frequent(issues: dict[str, int]) -> str:
     """The most frequent issues by name.
 
-    >>> named({"EMPTY_FILE": 2, "NOT_INCLUDED": 3})
+    >>> most_frequent({"EMPTY_FILE": 2, "NOT_INCLUDED": 3})
     ': NOT_INCLUDED (3), EMPTY_FILE (2)'
     """
     shown = ", ".join(f"{code} ({number})" for code, number in Counter(issues).most_common(SHOWN))

@@ -31,9 +31,9 @@ from scipy import ndimage
 
 from neurotier.core.configuration import read_yaml
 from neurotier.core.errors import InputError, TierError
-from neurotier.core.files import Record, absolute_path, made_whole, write_json, write_text
+from neurotier.core.files import Record, absolute_path, atomic_path, write_json, write_text
 from neurotier.core.settings import DemoSettings, Say
-from neurotier.dataset.commands import naming_commands, prepare_environment
+from neurotier.dataset.commands import datalad_errors, prepare_environment
 
 DATA = read_yaml(Path(__file__).with_name("demonstration.yaml").read_text())
 """Participants, texts, and the parts of the head."""
@@ -73,7 +73,7 @@ def make_demo_dataset(folder: Path, settings: DemoSettings, say: Say) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise TierError("the demonstration dataset needs a new folder", folder, "remove this one")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with made_whole(folder) as partial:
+    with atomic_path(folder) as partial:
         say(f"Its heads are made from {description}.")
         write_files(partial, settings, head, description)
         prepare_environment()
@@ -169,7 +169,7 @@ def save_datasets(folder: Path) -> None:
     from datalad import api  # slow, and reads the environment on import
 
     quiet, superdataset = {"result_renderer": "disabled"}, str(folder)
-    with naming_commands("could not save the demonstration dataset", superdataset):
+    with datalad_errors("could not save the demonstration dataset", superdataset):
         for name, within in {"": None, **dict.fromkeys(SITES, superdataset)}.items():
             # without a description, git-annex records the name of the temporary folder
             options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", **quiet}

@@ -18,13 +18,13 @@ from neurotier import __version__
 from neurotier.analysis.activity import How
 from neurotier.analysis.app import call_arguments, run_level
 from neurotier.analysis.brains import Job, Share, files_of, root_files
-from neurotier.analysis.needs import described, threads_of
+from neurotier.analysis.needs import content_keys, threads_of
 from neurotier.analysis.participant import analyze, run_phase, staged_limit_bytes
 from neurotier.analysis.staging import publish, stage_in
 from neurotier.analysis.tools import make_tool
-from neurotier.containers.store import PlacedImage, look_at, place_cache
+from neurotier.containers.store import PlacedImage, examine_cache, place_cache
 from neurotier.core.errors import ContainerError, InputError, SettingsError, SourceError, ToolError
-from neurotier.core.files import Facts, make_folders, remove_whatever, written_whole
+from neurotier.core.files import Facts, atomic_writer, make_folders, remove_path
 from neurotier.core.foreign import blaming, open_file
 from neurotier.core.places import Places
 from neurotier.core.private import IN, OUT, work_folder
@@ -33,8 +33,8 @@ from neurotier.core.quantities import first_of
 from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tiers import tier_of, tiers_of
 from neurotier.dataset.bids import Image, read_image
-from neurotier.dataset.commands import TOGETHER, ask_git, naming_commands, prepare_environment
-from neurotier.dataset.index import chosen, index_site
+from neurotier.dataset.commands import TOGETHER, ask_git, datalad_errors, prepare_environment
+from neurotier.dataset.index import filter_images, index_site
 from neurotier.meter.folders import Removal
 from neurotier.provenance.description import HOW, RAW, owner_of, read_how
 from neurotier.provenance.saving import run_git
@@ -84,7 +84,7 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
         for given, path in zip(inputs, everyone, strict=True):
             if not owner_of(path):
                 raise InputError(f"is not a participant's below {raw}", given)
-        paths = wanted(everyone, os.environ.get(ONLY, ""))
+        paths = requested(everyone, os.environ.get(ONLY, ""))
         names = list(dict.fromkeys(map(owner_of, paths)))
         put_back(dataset, set(map(owner_of, everyone)).difference(names))
         read = [f"{RAW}/{path}" for path in paths]
@@ -96,10 +96,10 @@ def remake(how_file: Path, inputs: Sequence[Path], work: Path | None) -> int:
         places = Places.from_settings(settings)
         log.touch()
         use_threads(threads_of(settings))
-        image, tool = placed(how, settings, places, log), make_tool(settings.tool)
+        image, tool = recorded_image(how, settings, places, log), make_tool(settings.tool)
         version = how["version"] if image else tool.version()  # an image is identified by its digest
         versions = [("neurotier", how["neurotier"], __version__), (how["name"], how["version"], version)]
-        versions.append((f"the {tool.content}", how.get(tool.content), described(settings).get(tool.content)))
+        versions.append((f"the {tool.content}", how.get(tool.content), content_keys(settings).get(tool.content)))
         for name, recorded, here in versions:
             if recorded != here:
                 say(f"neurotier: {name} is {here} here, and was {recorded}: other bytes may come out")
@@ -158,12 +158,12 @@ def put(source: Path, target: Path, paths: Iterable[str]) -> None:
         made, final = source / path, target / path
         make_folders(final.parent)
         if made.is_symlink():
-            remove_whatever(final)
+            remove_path(final)
             final.symlink_to(os.readlink(made))
         elif made.is_dir():
             publish(made, final)
         else:
-            with blaming(path, ToolError), open_file(source, path) as opened, written_whole(final) as file:
+            with blaming(path, ToolError), open_file(source, path) as opened, atomic_writer(final) as file:
                 shutil.copyfileobj(opened, file)
 
 
@@ -179,10 +179,10 @@ def put_back(dataset: Path, participants: Iterable[str]) -> None:
             run_git(dataset, "checkout", "--quiet", "HEAD", "--", *own[first : first + TOGETHER])
 
 
-def wanted(paths: Sequence[str], only: str) -> list[str]:
+def requested(paths: Sequence[str], only: str) -> list[str]:
     """The paths that belong to requested participants; all if none were requested.
 
-    >>> wanted(["sub-01/anat/a.nii", "sub-02/anat/b.nii"], "sub-02")
+    >>> requested(["sub-01/anat/a.nii", "sub-02/anat/b.nii"], "sub-02")
     ['sub-02/anat/b.nii']
     """
     names = only.replace(",", " ").split()
@@ -212,7 +212,7 @@ def fetch(dataset: Path, paths: Sequence[str], get_data: bool = True) -> None:
     """
     from datalad.api import get
 
-    with naming_commands("could not be fetched", str(dataset / paths[0])):
+    with datalad_errors("could not be fetched", str(dataset / paths[0])):
         whole = [str(dataset / path) for path in paths]
         get(path=whole, dataset=str(dataset), get_data=get_data, result_renderer="disabled")
 
@@ -240,7 +240,7 @@ def settings_of(how: How, folder: Path) -> Settings:
     return Settings.from_config(sections, in_containers=bool(container))
 
 
-def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedImage | None:
+def recorded_image(how: How, settings: Settings, places: Places, log: Path) -> PlacedImage | None:
     """The container image with which derivatives were made, and the caches that an app reads; ``None`` on the host.
 
     Raises
@@ -272,7 +272,7 @@ def placed(how: How, settings: Settings, places: Places, log: Path) -> PlacedIma
         source = os.environ.get(named) or each["source"]
         fix = f"name a folder with the recorded contents in the environment variable {named}"
         try:
-            cache = look_at(name, source)
+            cache = examine_cache(name, source)
         except SourceError as error:
             raise SourceError(error.what, f"cache {name}: {source}", fix) from None
         if recorded != f"sha256:{cache.sha256}":
@@ -286,4 +286,4 @@ def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Setti
     if not settings.is_app:
         return [read_image(path, "") for path in paths]
     files = [file for file in index_site(raw, "", settings.app.suffixes)[0] if file.participant == participant]
-    return chosen(files, settings.dataset.sessions, settings.dataset.runs, of_none=True)
+    return filter_images(files, settings.dataset.sessions, settings.dataset.runs, of_none=True)

@@ -45,10 +45,10 @@ from neurotier.core.errors import (
 from neurotier.core.files import (
     Record,
     flush_file_system,
+    intact_json,
     partial_of,
-    read_if_whole,
+    remove_path,
     remove_tree,
-    remove_whatever,
     without,
     write_text,
 )
@@ -57,7 +57,7 @@ from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
 from neurotier.core.tables import gathered
 from neurotier.dataset.addresses import refusal
-from neurotier.dataset.commands import ask_git, call_git, message_of, naming_commands, prepare_environment
+from neurotier.dataset.commands import ask_git, call_git, datalad_errors, message_of, prepare_environment
 from neurotier.dataset.source import Dataset, commit, fault_of, identifier_of
 from neurotier.provenance.description import DESCRIBING, RAW, WRITTEN, add_lines, command_of, describe, owner_of
 from neurotier.run.participants import Selected, selected_by
@@ -104,10 +104,10 @@ def save_derivatives(dataset: Dataset, settings: Settings, places: Places, say: 
         try:
             with writing(places) as killed_on:
                 try:
-                    with naming_commands("DataLad"):
+                    with datalad_errors("DataLad"):
                         return save_sites(dataset, people, settings, places, say, killed_on)
                 except SourceError as error:  # of git, git-annex or DataLad
-                    raise unsaved(places.derivatives, error.what) from None
+                    raise save_error(places.derivatives, error.what) from None
         except BusyError as error:  # such as a user's own commit
             attempts_left -= 1
             if not attempts_left:
@@ -203,7 +203,7 @@ def made_by_participants(everyone: Selected, settings: Settings, places: Places)
     """The derivatives of each participant who has a record, and whose derivatives are complete."""
     found, by_app = [], settings.is_app
     for name, images in everyone.items():
-        record = read_if_whole(places.record(name))
+        record = intact_json(places.record(name))
         manifest, (site, _, label) = record.get("derivatives", {}), name.rpartition("/")
         if not record or first_missing(manifest, places.analysed(name, by_app)):
             continue
@@ -241,7 +241,7 @@ def made_by_group_level(
         Files that participants wrote for all of them, and what the group level made or rewrote; ``None`` if there was
         no group level, or how it was run is not known any more. A tool has neither.
     """
-    step = read_if_whole(places.step("run_group_level", site))
+    step = intact_json(places.step("run_group_level", site))
     if not step:
         return [], None
     apart = {*OF_DATASET, *(entry for one in people for entry in one.outputs)}
@@ -255,9 +255,9 @@ def made_by_group_level(
     made = sorted(files.keys() - {*names, *DESCRIBING})
     # The image is that of the participants, who would otherwise have been analysed again. The caches may differ from
     # theirs, but whenever caches are placed again, the group level is run again, too.
-    placed = read_if_whole(places.index / "caches.json")
+    placed = intact_json(places.index / "caches.json")
     own = {"run": step["run"], "caches": {name: f"sha256:{cache['sha256']}" for name, cache in placed.items()}}
-    how = how_it_was_made(read_if_whole(places.record(people[0].name)) | own, places)
+    how = how_it_was_made(intact_json(places.record(people[0].name)) | own, places)
     if not (how and settings.app.group and made):
         return names, None
     labels = sorted(one.name.rpartition("/")[2] for one in people)
@@ -276,7 +276,7 @@ def how_it_was_made(record: Record, places: Places) -> How:
 def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
     """Settings of a run, what its results are made with, and neurotier's version; ``None`` if these are lost."""
     with suppress(LookupError, TypeError):
-        facts = read_if_whole(file)
+        facts = intact_json(file)
         return Settings.from_json(facts["settings"]), facts["made_with"], facts["versions"]["neurotier"]
     return None
 
@@ -366,7 +366,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
         run_git(partial, "annex", "config", "--set", "annex.addunlocked", "true")  # for clones
         flush_file_system(partial)
         add_lines(folder / ".gitattributes", (partial / ".gitattributes").read_text().splitlines())
-        remove_whatever(folder / ".datalad")  # left by a dataset whose history was moved away
+        remove_path(folder / ".datalad")  # left by a dataset whose history was moved away
         partial.rename(aside(folder))
         take_dataset_back(folder)
     elif (
@@ -400,7 +400,7 @@ def clear_locks(folder: Path, killed_on: str) -> None:
             "wait for it; if there is none, remove this file, and start the same command again",
         )
     for lock in locks:
-        remove_whatever(lock)
+        remove_path(lock)
 
 
 def holder(folder: Path, killed_on: str) -> str:
@@ -422,14 +422,14 @@ def holder(folder: Path, killed_on: str) -> str:
 
 
 def run_git(folder: Path, *arguments: str) -> str:
-    """Output of a git command in a dataset of derivatives; :func:`unsaved` if it fails, as on a full tier."""
+    """Output of a git command in a dataset of derivatives; :func:`save_error` if it fails, as on a full tier."""
     done = call_git(folder, *arguments)
     if done.returncode:
-        raise unsaved(folder, message_of([], done.stdout.rpartition("\n\n")[2] + done.stderr))
+        raise save_error(folder, message_of([], done.stdout.rpartition("\n\n")[2] + done.stderr))
     return done.stdout
 
 
-def unsaved(folder: Path, reason: str) -> NeurotierError:
+def save_error(folder: Path, reason: str) -> NeurotierError:
     """The error for derivatives that could not be saved; they themselves are there."""
     if OTHERS.search(reason):
         return BusyError(
@@ -544,4 +544,4 @@ def save(dataset: Any, message: str, paths: Sequence[str] = (), made: Sequence[M
         extra_info={"exit": 0, "neurotier": without(how, "group")},
     )
     if bad := [result for result in results if result["status"] in ("error", "impossible")]:
-        raise unsaved(Path(dataset.path), message_of(bad, "DataLad gave no reason"))
+        raise save_error(Path(dataset.path), message_of(bad, "DataLad gave no reason"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from neurotier.analysis.rehearsal.description import describe
 from neurotier.containers.store import DAY_S, remove_unused, stored_images, users_of
 from neurotier.core.errors import SettingsError, TierError
-from neurotier.core.files import made_whole
+from neurotier.core.files import atomic_path
 from neurotier.core.installed import ROOT
 from neurotier.core.places import Places
 from neurotier.core.private import refuse_planted
@@ -165,13 +165,13 @@ def lay_out(folder: Path) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         for name in COPIED:
             if not os.path.lexists(folder / name):
-                with made_whole(folder / name) as partial:
+                with atomic_path(folder / name) as partial:
                     shutil.copytree(ROOT / name, partial, ignore=shutil.ignore_patterns("__pycache__"))
                     for path in (partial, *partial.rglob("*")):
                         path.chmod(path.stat().st_mode | 0o200)  # files of a shared installation may be read-only
                 added.append(name)
         if link.resolve() != (ROOT / LINKED).resolve():
-            with made_whole(link) as partial:
+            with atomic_path(link) as partial:
                 partial.symlink_to(ROOT / LINKED)
             added.append(LINKED)
     except OSError as error:

@@ -52,11 +52,11 @@ from neurotier.core.errors import (
 from neurotier.core.files import (
     Facts,
     Record,
+    atomic_path,
     flush_folder,
-    made_whole,
+    json_or_empty,
     note,
     remove_tree,
-    whole_json,
     without,
     write_json,
     write_secret,
@@ -268,7 +268,7 @@ class Campaign(NamedTuple):
 
     def condition_of(self, run: PlannedRun) -> Record:
         """The conditions under which a run was done and its validity; empty if it is missing or no longer readable."""
-        return whole_json(self.folder(run) / "condition.json")
+        return json_or_empty(self.folder(run) / "condition.json")
 
     @property
     def to_do(self) -> list[PlannedRun]:
@@ -481,7 +481,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         for name in OUTPUTS
         for path, (_, content) in manifest_of(places.results / name).items()
     }
-    with made_whole(folder) as partial:
+    with atomic_path(folder) as partial:
         partial.mkdir(parents=True)
         for name in KEPT:
             if (places.results / name).exists():
@@ -618,7 +618,7 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
     the next such run are noted.
     """
     file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
-    first = whole_json(file)
+    first = json_or_empty(file)
     if not first:
         write_json(file, {"of": str(run.condition), "checksums": outputs})
         return []

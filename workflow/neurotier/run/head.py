@@ -33,13 +33,13 @@ from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
 from neurotier.core.files import (
     Record,
+    intact_json,
+    json_or_empty,
     open_lock,
-    read_if_whole,
     read_json,
     remove_partials,
-    remove_whatever,
+    remove_path,
     try_lock,
-    whole_json,
     write_json,
     write_text,
 )
@@ -51,7 +51,7 @@ from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table
 from neurotier.core.tiers import Tier, tiers_of
-from neurotier.dataset.source import missed, renew_clone
+from neurotier.dataset.source import renew_clone, requested_unreachable
 from neurotier.run.adoption import last_facts, take_over
 from neurotier.run.cluster_jobs import close_jobs, read_jobs, renew_jobs_table
 from neurotier.run.disturbance import Watch
@@ -253,9 +253,9 @@ class Head:
                     # points that failed, for example because a node was down, are tried again; measured ones are kept
                     with suppress(OSError, StateError):
                         if any(row["status"].startswith("failed") for row in read_table(table, workload)):
-                            remove_whatever(table)
+                            remove_path(table)
                 if "check" in command.targets:  # the check must look at the present state
-                    remove_whatever(places.checked(plan.node_class))
+                    remove_path(places.checked(plan.node_class))
             if others:
                 say(others.line)
                 if changes:
@@ -303,8 +303,8 @@ class Head:
                 close_killed(places)
             for damage in damages:
                 for file in damage.files:
-                    remove_whatever(file)
-            remove_whatever(places.state / "got")  # what a killed run noted about fetched images may be outdated
+                    remove_path(file)
+            remove_path(places.state / "got")  # what a killed run noted about fetched images may be outdated
             remove_from_records()
             take_back_dates(places)
             try:
@@ -361,7 +361,7 @@ class Head:
         run = identifier()
         with naming_unwritable(places):
             acquire(places)
-            remove_whatever(places.journal(""))  # before jobs that were taken over write to this run's journal
+            remove_path(places.journal(""))  # before jobs that were taken over write to this run's journal
             write_text(places.latest_run, run + "\n")
             save_settings(settings, places, elsewhere)
             facts |= {
@@ -383,7 +383,7 @@ class Head:
         os.environ.pop("SLURM_RESTART_COUNT", None)  # of a job that contains this process; its jobs begin without it
         if elsewhere:
             on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
-        remove_whatever(places.outputs)  # a run may rewrite all outputs and then be killed
+        remove_path(places.outputs)  # a run may rewrite all outputs and then be killed
         if not elsewhere and not settings.is_campaign:
             self.watch = Watch(places, run)
 
@@ -473,8 +473,8 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if not stopped_by else ():
             say(str(one.get("line")))
-        unreachable = read_if_whole(places.dataset_facts).get("unreachable", {})
-        for path, reason in missed(unreachable, settings.dataset.participants).items():
+        unreachable = intact_json(places.dataset_facts).get("unreachable", {})
+        for path, reason in requested_unreachable(unreachable, settings.dataset.participants).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
@@ -505,7 +505,7 @@ def close_killed(places: Places) -> None:
     if (last := last_facts(places)).get("stopped_by"):  # failures that cluster jobs noted after the end of that run
         forget_stopped(places, last["run"])
     for file in places.runs.glob(places.readings("*").name):  # left by a run that could not remove them
-        remove_whatever(file)
+        remove_path(file)
 
 
 def count_states(places: Places, everyone: Collection[str], failures: list[Record], stopped: int) -> str:
@@ -613,10 +613,10 @@ def forget_runs_of_another(places: Places) -> None:
     with suppress(*DAMAGED):
         made = results_folder(Settings.from_json(read_json(places.settings_file)))
         if made.exists() and not made.samefile(places.results):
-            remove_whatever(places.journal(""))
+            remove_path(places.journal(""))
             for file in places.runs.glob("*.json"):
-                if "ended_s" not in whole_json(file):
-                    remove_whatever(file)
+                if "ended_s" not in json_or_empty(file):
+                    remove_path(file)
 
 
 def machine() -> Record:

@@ -19,7 +19,7 @@ from neurotier.containers.store import (
     Shelf,
     Store,
     can_unpack,
-    look_at,
+    examine_cache,
     note_user,
     place_cache,
 )
@@ -130,7 +130,7 @@ def prepare_tool(settings: Settings, places: Places, log: Path) -> Record:
 def obtain_caches(settings: Settings, places: Places, say: Say, placing: bool) -> Record:
     """Examine the sources of all caches and, if ``placing``, place them; returns the content of
     ``index/caches.json``."""
-    caches = {name: look_at(name, each["source"]) for name, each in settings.app.caches.items()}
+    caches = {name: examine_cache(name, each["source"]) for name, each in settings.app.caches.items()}
     if placing:
         placing_on = shelf(settings, places, say)
         for cache in caches.values():

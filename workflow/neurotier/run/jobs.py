@@ -34,10 +34,10 @@ from neurotier.core.files import (
     DENIED,
     FULL,
     Record,
-    content_of,
+    json_or_empty,
     note,
     read_json,
-    whole_json,
+    read_or_empty,
     write_json,
     write_secret,
     write_text,
@@ -46,7 +46,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import SIGNALS, current_run
 from neurotier.core.quantities import first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tiers import absolute, tier_named
+from neurotier.core.tiers import tier_named, with_absolute_paths
 from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run.participants import selected_in
@@ -67,7 +67,7 @@ def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -
     The user name and token of the dataset's source are kept in a file of their own, since other users may read the
     settings.
     """
-    write_json(places.settings_file, noted(absolute(settings, elsewhere)))
+    write_json(places.settings_file, noted(with_absolute_paths(settings, elsewhere)))
     write_secret(places.source_file, settings.dataset.source)
 
 
@@ -99,7 +99,7 @@ def load_settings(results: Path) -> Settings:
         made = results_folder(settings)
     except (AttributeError, LookupError, TypeError):
         raise StateError(file) from None
-    if source := content_of(results / "state" / "source").decode(errors="replace"):
+    if source := read_or_empty(results / "state" / "source").decode(errors="replace"):
         settings = replace(settings, dataset=replace(settings.dataset, source=source))
     if not made.exists() or not made.samefile(results):
         raise SettingsError(
@@ -192,7 +192,7 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
         if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
             continue
         reason, exit_code = "the job was killed before it could say why", KilledError.exit_code
-        if failure := whole_json(places.failure(name)):
+        if failure := json_or_empty(places.failure(name)):
             reason, exit_code = failure["reason"], failure["exit_code"]
             if failure["run"] != run or exit_code <= 128:
                 continue

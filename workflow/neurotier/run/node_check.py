@@ -22,7 +22,7 @@ import psutil
 
 from neurotier.core.control_groups import memory, usable_cores
 from neurotier.core.errors import NeurotierError, TierError
-from neurotier.core.files import content_of, write_secret
+from neurotier.core.files import read_or_empty, write_secret
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import clear, make_private, read_private
 from neurotier.core.quantities import aligned, counted, size
@@ -167,7 +167,7 @@ def node_facts(node_class: str) -> Row:
         "memory_bytes": psutil.virtual_memory().total,
         "job_memory_bytes": min((limit_bytes for limit_bytes, _ in memory()), default=None),
         # If the kernel cannot account for waits, the switch does not exist.
-        "delay_accounting": {b"0\n": False, b"1\n": True}.get(content_of(Path(DELAY_SWITCH))),
+        "delay_accounting": {b"0\n": False, b"1\n": True}.get(read_or_empty(Path(DELAY_SWITCH))),
         "user_namespaces": may_make_namespaces(),
         "fio": shutil.which("fio") is not None,
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

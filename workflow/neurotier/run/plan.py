@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from neurotier.analysis.app import app_name, app_options
-from neurotier.analysis.needs import described
-from neurotier.containers.reference import content_of
+from neurotier.analysis.needs import content_keys
+from neurotier.containers.reference import image_identity
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import Record, remove_whatever, whole_json, without, write_json
+from neurotier.core.files import Record, json_or_empty, remove_path, without, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
-from neurotier.core.tiers import absolute, on_nodes
+from neurotier.core.tiers import is_per_node, with_absolute_paths
 from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import load_dataset, noted, run_facts
 from neurotier.run.needs import Needs
@@ -103,7 +103,7 @@ class Plan(Needs):
     def works(self) -> dict[str, str]:
         """Names of the shares' jobs: a job of an earlier run with the same name does the same work, and is waited
         for."""
-        settings, analysis = noted(absolute(self.settings, self.elsewhere)), self.analysis
+        settings, analysis = noted(with_absolute_paths(self.settings, self.elsewhere)), self.analysis
         with suppress(NeurotierError):  # the index is damaged, and will be made again
             return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share()}
         return {}
@@ -161,7 +161,7 @@ class Plan(Needs):
             Whether to remove records and markers of those to be analysed; otherwise this changes no files.
         """
         self.slots, selected, places = slots, selected_in(self.places), self.places
-        wanted = Wanted(self.analysis, whole_json(places.index / "tool.json"), forced)
+        wanted = Wanted(self.analysis, json_or_empty(places.index / "tool.json"), forced)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # If these files are lost, all shares count as unfinished: Snakemake makes them again only if a pool waits for
         # them.
@@ -174,16 +174,16 @@ class Plan(Needs):
             # Otherwise Snakemake, asked for the participants alone, would find nothing to do; and it may have lost the
             # metadata that show that the marker now depends on other shares.
             if unfinished or not selected:
-                remove_whatever(places.complete)
+                remove_path(places.complete)
             image = self.image()
             if image["content"] or not image["image"]:  # otherwise its source is gone, and records stay valid
                 for name in (made.keys() & selected) - done:
-                    remove_whatever(places.record(name))  # it must not pass for the result of an analysis that fails
+                    remove_path(places.record(name))  # it must not pass for the result of an analysis that fails
             if selected:
                 self.leave_markers(finished, done)
             else:  # Snakemake makes the index only if something else depends on it
                 for marker in self.calibrated():
-                    remove_whatever(marker)
+                    remove_path(marker)
         return [name for name in selected if name not in done]
 
     def leave_markers(self, finished: set[str], done: set[str]) -> None:
@@ -192,17 +192,17 @@ class Plan(Needs):
         places, calibrated = self.places, self.members(CALIBRATION)
         for file in places.failures.rglob("*.json"):
             if participant_of(file, places.failures) in done:
-                remove_whatever(file)
+                remove_path(file)
         if calibrated and done.issuperset(calibrated):
             finished = finished | {CALIBRATION}
         for folder in (places.share("any").parent, places.dropped("any").parent):
             if folder.is_symlink() or not folder.is_dir():  # a planted link: what it points to is not ours
-                remove_whatever(folder)
+                remove_path(folder)
                 continue
             for file in folder.iterdir():
                 is_whole = file.is_file() and not file.is_symlink() and places.share(file.name).is_file()
                 if name_of(file.name) not in finished or not is_whole:
-                    remove_whatever(file)
+                    remove_path(file)
         for share in self.named(finished):
             marker = places.share(share)
             if not marker.exists():  # dated like its newest input or output; otherwise later steps would be repeated
@@ -255,7 +255,7 @@ class Plan(Needs):
         options = without(settings.tool.options, *UNDECIDING)
         if given and "environment" in options:
             given["environment"] = given["environment"] | options["environment"]
-        return {"name": settings.tool.name, **options, **described(settings), **given}
+        return {"name": settings.tool.name, **options, **content_keys(settings), **given}
 
     def image(self) -> Record:
         """The container image and what determines its content: if that changes, all participants are analysed again.
@@ -264,7 +264,7 @@ class Plan(Needs):
         """
         containers, image = self.settings.containers, self.settings.image
         try:
-            content = short_hash(content_of(image, containers.build_arguments)) if image else ""
+            content = short_hash(image_identity(image, containers.build_arguments)) if image else ""
         except (NeurotierError, OSError):
             content = ""  # the rule that obtains the image reports the error
         return {"image": image, "arguments": containers.build_arguments, "content": content}
@@ -273,7 +273,7 @@ class Plan(Needs):
     def images_on_nodes(self) -> bool:
         """Whether each node of a cluster has its own copy of the image; the tool is then tried on a node, not here."""
         has_image = self.settings.image is not None
-        return self.elsewhere and has_image and on_nodes(self.settings, self.settings.placement["images"])
+        return self.elsewhere and has_image and is_per_node(self.settings, self.settings.placement["images"])
 
     def image_facts(self) -> list[Path]:
         """Files that an analysis in a container waits for."""

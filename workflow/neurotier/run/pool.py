@@ -37,22 +37,22 @@ from neurotier.core.errors import (
     ToolError,
     may_pass,
 )
-from neurotier.core.files import Facts, note, read_json, whole_json, write_json
+from neurotier.core.files import Facts, json_or_empty, note, read_json, write_json
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.private import names_in, remove_abandoned, remove_empty
 from neurotier.core.processes import (
     current_run,
-    end_forked,
     end_with_parent,
     fork_process,
-    spare_collections,
+    freeze_garbage_collector,
+    terminate_forked,
     use_threads,
 )
 from neurotier.core.quantities import about, counted, first_of
 from neurotier.core.tiers import Tier, parse_size, tier_named, tiers_of
 from neurotier.dataset.bids import size_of
-from neurotier.dataset.commands import naming_commands
+from neurotier.dataset.commands import datalad_errors
 from neurotier.dataset.contents import drop_images, get_images, is_present
 from neurotier.dataset.source import is_installed
 from neurotier.dataset.validation import check
@@ -295,7 +295,7 @@ class Pool:
         self.log, self.request, self.granted = log, request, granted
         self.dataset, self.selected, self.stage = dataset.path, selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
-        tool, forced = whole_json(places.index / "tool.json"), facts.get("forced", False)
+        tool, forced = json_or_empty(places.index / "tool.json"), facts.get("forced", False)
         self.wanted = Wanted(request.analysis, tool, forced, current_run())
         self.children = Children()
         self.why_invalid, self.is_installed = cache(self.invalid), cache(partial(is_installed, dataset))
@@ -331,7 +331,7 @@ class Pool:
             self.to_drop.extend(name for name in names if places.record(name).exists())
         else:
             if stage == ANALYSE:  # the costs of fetching were written by an earlier job
-                self.fetched = whole_json(places.got(self.request.share)).get("participants", {})
+                self.fetched = json_or_empty(places.got(self.request.share)).get("participants", {})
             for name in names:
                 if (code := self.code_before(name)) is not None:
                     self.exit_codes[name] = code
@@ -432,7 +432,7 @@ class Pool:
 
     def failure_of(self, name: str) -> Facts:
         """The failure record that this run wrote for a participant; empty if none."""
-        failure = whole_json(self.places.failure(name))
+        failure = json_or_empty(self.places.failure(name))
         return failure if failure.get("run") == current_run() else {}
 
     def note_killed(self, name: str, stage: str, number: int) -> int:
@@ -455,7 +455,7 @@ class Pool:
     def code_before(self, name: str) -> int | None:
         """The exit code of a participant that is done, invalid, not fetched, or has failed in this run; ``None``
         otherwise."""
-        record, images = whole_json(self.places.record(name)), images_of(self.places, name)
+        record, images = json_or_empty(self.places.record(name)), images_of(self.places, name)
         if record and (self.stage == FETCH or self.wanted.is_met(record, images)):
             return 0  # the derivatives were checked at the start of the run
         if missed := self.fetched.get(name, {}).get("failed"):
@@ -499,7 +499,7 @@ class Pool:
         Interrupted
             If this process is asked to end; its children are ended first.
         """
-        spare_collections()  # or each child would search all imported objects for garbage
+        freeze_garbage_collector()  # or each child would search all imported objects for garbage
         try:
             while self.begin() or self.children.running:
                 for child, said, code in self.children.wait():
@@ -510,7 +510,7 @@ class Pool:
                     else:
                         self.turns.ask(child, said)
         except Interrupted:
-            end_forked({child.pid for child in self.children.running.values()})
+            terminate_forked({child.pid for child in self.children.running.values()})
             raise
         return self.close()
 
@@ -655,7 +655,7 @@ class Pool:
     def fetch(self, name: str, said: Connection) -> int:
         """Fetch a participant's images, and send the cost to the pool."""
         say_in_log = partial(note, self.log)
-        with reporting(self.places, [name], FETCH, self.log) as result, naming_commands():
+        with reporting(self.places, [name], FETCH, self.log) as result, datalad_errors():
             self.places.failure(name).unlink(missing_ok=True)
             images = self.selected[name]
             ensure_clone(self.settings, self.places, images[0].site, say_in_log)

@@ -17,19 +17,19 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from neurotier.analysis.needs import described
+from neurotier.analysis.needs import content_keys
 from neurotier.analysis.tools import make_tool
 from neurotier.bigbrain.engines import gnu_parallel
 from neurotier.containers.engine import find_engine
 from neurotier.containers.run import further_binds
 from neurotier.core.configuration import BELOW, WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
-from neurotier.core.files import Facts, Record, absolute_path, read_if_whole, remove_whatever, whole_json
+from neurotier.core.files import Facts, Record, absolute_path, intact_json, json_or_empty, remove_path
 from neurotier.core.foreign import blaming, read_named
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tiers import find_mount, is_elsewhere, on_nodes, tier_named
+from neurotier.core.tiers import find_mount, is_on_other_file_system, is_per_node, tier_named
 from neurotier.dataset.index import changed_since
 from neurotier.dataset.source import is_address, local_folder
 from neurotier.run.allocations import asks_for_nodes
@@ -99,7 +99,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
             "name a target instead: ready, participants",
         )
     results, tier = plan.places.results, tier_named(settings, settings.placement["results"])
-    if results.exists() and is_elsewhere(results, tier.path):
+    if results.exists() and is_on_other_file_system(results, tier.path):
         raise TierError(
             f"is on {find_mount(results).mount_point}, and not on the tier of the results, {tier.name!r}",
             f"results folder {results}",
@@ -116,13 +116,13 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
         check_container_inputs(settings, plan.elsewhere)
     if "comparison" in command.targets:  # raised by an input function, the error would be shown as a trace
         plan.compared()
-    described(settings)  # checks the description to rehearse; a campaign checks those of its runs before the first one
+    content_keys(settings)  # checks the description to rehearse; a campaign checks those of all its runs first
     if command.targets & {"advise", "probe"}:  # otherwise the probe would fail after a trial run that may take hours
         for name in settings.probe.tiers or settings.placed_tiers:
             require_written(tier_named(settings, name), "probe")
     for name in settings.placed_tiers if command.is_dry_run else ():
         try:
-            if not (plan.elsewhere and on_nodes(settings, name)):  # nodes check their own tiers
+            if not (plan.elsewhere and is_per_node(settings, name)):  # nodes check their own tiers
                 tier_named(settings, name).check()
         except TierError as error:
             say(f"neurotier: a run would be refused: {error}")
@@ -135,7 +135,7 @@ def check_dataset(plan: Plan, say: Say) -> None:
     source = settings.dataset.source
     if source == "demo" or is_address(source):
         return
-    folder, known = absolute_path(source), read_if_whole(places.dataset_facts)
+    folder, known = absolute_path(source), intact_json(places.dataset_facts)
     if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
         return  # there is a clone of it, which may be enough
     folder = local_folder(source).resolve()
@@ -303,7 +303,7 @@ class Others(NamedTuple):
             stays = {folder / name for name in (*SAVED, "sourcedata/raw")}
             for entry in {entry for pattern in patterns for entry in folder.glob(pattern)} - stays:
                 if not entry.parent.is_symlink():  # a link of the user's, for example to the source
-                    remove_whatever(entry)
+                    remove_path(entry)
             with suppress(OSError):  # the folder is a dataset, or holds files of the user
                 folder.rmdir()
         for path in (
@@ -312,7 +312,7 @@ class Others(NamedTuple):
             self.places.results / "app",
             self.places.records,
         ):
-            remove_whatever(path)
+            remove_path(path)
 
 
 def made_with(plan: Plan) -> Record:
@@ -350,10 +350,10 @@ def other_results(plan: Plan, places: Places, command: Command) -> Others | None
     with_others = {
         file.stem: made
         for file in places.runs.glob("*.json")
-        if differing(made := whole_json(file).get("made_with") or here, here)
+        if differing(made := json_or_empty(file).get("made_with") or here, here)
     }
     files = places.records.rglob("*.json") if with_others else ()  # half a million are read only if some may differ
-    found = [with_others[run] for file in files if (run := f"{whole_json(file).get('run')}") in with_others]
+    found = [with_others[run] for file in files if (run := f"{json_or_empty(file).get('run')}") in with_others]
     if not found:
         return None
     keys = differing(there := found[0], here)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import Facts, Record, read_json, whole_json, write_json, write_text
+from neurotier.core.files import Facts, Record, json_or_empty, read_json, write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.processes import current_run, spare_collections
+from neurotier.core.processes import current_run, freeze_garbage_collector
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Rows, read_table, write_table
-from neurotier.core.tiers import on_nodes
-from neurotier.dataset.commands import naming_commands
+from neurotier.core.tiers import is_per_node
+from neurotier.dataset.commands import datalad_errors
 from neurotier.meter.measure import Interrupted
 from neurotier.run import jobs
 from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts
@@ -78,7 +78,7 @@ class Context(NamedTuple):
     @property
     def places_images(self) -> bool:
         """Whether container images are placed here: if each node of a cluster has its own, jobs place them."""
-        return not (self.run_facts.get("elsewhere") and on_nodes(self.settings, self.settings.placement["images"]))
+        return not (self.run_facts.get("elsewhere") and is_per_node(self.settings, self.settings.placement["images"]))
 
     @property
     def run_facts(self) -> Record:
@@ -103,7 +103,7 @@ def script(snakemake: Any) -> Iterator[Context]:
 
     At a signal to end, or when the Snakemake that started it is gone, the script ends with all its processes.
     """
-    spare_collections()
+    freeze_garbage_collector()
     log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
     try:
         write_text(log, "", durable=False)  # from here on all output is appended, that of tools, too
@@ -112,7 +112,7 @@ def script(snakemake: Any) -> Iterator[Context]:
             places = Places.from_settings(settings)
             own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # distinguishes the jobs of a rule
             step = Step(places, rule if own == rule else f"{rule} {own}", say)
-            with naming_commands(), ending_with(runner(whole_json(places.runs / f"{current_run()}.json"))), step:
+            with datalad_errors(), ending_with(runner(json_or_empty(places.runs / f"{current_run()}.json"))), step:
                 yield Context(snakemake, settings, places, step)
     except (Exception, Interrupted) as error:
         with suppress(OSError):

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from neurotier.core.files import Facts
-from neurotier.core.processes import SIGNALS, end, lives, postpone
+from neurotier.core.processes import SIGNALS, end, is_alive, postpone
 from neurotier.meter.measure import Interrupted
 
 PATIENCE_S = 25.0
@@ -149,7 +149,7 @@ def runner(facts: Facts) -> psutil.Process | None:
     with suppress(psutil.Error):
         if facts.get("host") == socket.gethostname():
             process = psutil.Process(facts["pid"])
-            if process.create_time() <= facts["started_s"] and lives(process):
+            if process.create_time() <= facts["started_s"] and is_alive(process):
                 return process
     return None
 
@@ -162,7 +162,7 @@ def ending_with(process: psutil.Process | None) -> Iterator[None]:
     """
 
     def look(_number: int, _frame: object) -> None:
-        if process is not None and not lives(process):
+        if process is not None and not is_alive(process):
             signal.setitimer(signal.ITIMER_REAL, 0)
             os.kill(os.getpid(), signal.SIGTERM)
 

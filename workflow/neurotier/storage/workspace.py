@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neurotier.core.errors import TierError, ToolError
-from neurotier.core.files import remove_whatever
+from neurotier.core.files import remove_path
 from neurotier.core.places import Places, short_hash
 from neurotier.core.private import OWNER, remove_abandoned, remove_empty, remove_leftover, work_folder
 from neurotier.core.quantities import size
@@ -105,7 +105,7 @@ class Workspace(NamedTuple):
         with suppress(OSError):
             for file in self.folder.iterdir():
                 if file.name != OWNER:
-                    remove_whatever(file)
+                    remove_path(file)
 
 
 def claim(tier: Tier, target: str, places: Places) -> Workspace:

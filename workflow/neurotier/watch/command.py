@@ -28,7 +28,7 @@ from neurotier.core.private import OWNER
 from neurotier.core.quantities import about, clock, counted, first_of, seconds, shorten, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import gathered
-from neurotier.core.tiers import on_nodes, tier_named
+from neurotier.core.tiers import is_per_node, tier_named
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
 from neurotier.run.journal import LARGEST_BYTES, read_notes, read_steps
@@ -200,7 +200,7 @@ class Look:
         places = Places.from_settings(settings)
         self.run = latest_run(places)
         self.facts = run_facts(places, self.run)
-        self.alive, began_s = lives(self.run, self.facts), self.facts.get("started_s", 0.0)
+        self.alive, began_s = run_is_alive(self.run, self.facts), self.facts.get("started_s", 0.0)
         goes_on, on_cluster = self.alive is not False, self.facts.get("elsewhere")
         everyone = set() if settings.is_campaign or self.facts.get("without_participants") else names_in(places)
         done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
@@ -232,7 +232,7 @@ def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, 
     found, times = [], times_of(places.failures, ".json")
     for name in sorted(times.keys() & of, key=times.__getitem__):
         with suppress(*UNREADABLE):
-            failure = read_whatever(places.failure(name))
+            failure = read_untrusted(places.failure(name))
             if str(failure["run"]) == run:
                 found.append((name, str(failure["reason"])))
     return found
@@ -259,7 +259,7 @@ def left_s(places: Places, ended: Mapping[str, float], running: int, left: int) 
     """
     if ended and left:
         with suppress(*UNREADABLE):
-            first = read_whatever(places.record(min(ended, key=ended.__getitem__)))
+            first = read_untrusted(places.record(min(ended, key=ended.__getitem__)))
             so_far_s = time.time() - min(float(phase["start_s"]) for phase in first["phases"])
             return max(0.0, so_far_s) * (left - running / 2) / (len(ended) + running / 2)
     return None
@@ -277,13 +277,13 @@ def times_of(root: Path, suffix: str) -> dict[str, float]:
     return found
 
 
-def read_whatever(file: Path) -> Any:
+def read_untrusted(file: Path) -> Any:
     """The JSON in a file below the results, which may have been replaced by something that blocks its reader; raises
     what :data:`UNREADABLE` lists. A record may be long: it lists every file that an app has written."""
     return json.loads(read_text(file.parent, file.name, LARGEST_BYTES))
 
 
-def lives(run: str, facts: Facts) -> bool | None:
+def run_is_alive(run: str, facts: Facts) -> bool | None:
     """Whether a run goes on; ``None`` if its host cannot be asked from here."""
     if not facts:
         return None if run else False  # a run without facts is starting: it cleans up after earlier runs
@@ -303,7 +303,7 @@ def rooms_of(settings: Settings, on_cluster: object) -> Iterator[tuple[str, str,
     )
     for name, roles in uses.items():
         free = whole = ""
-        if not (on_cluster and on_nodes(settings, name)) and not settings.tiers[name].node:
+        if not (on_cluster and is_per_node(settings, name)) and not settings.tiers[name].node:
             with suppress(OSError, NeurotierError):
                 tier = tier_named(settings, name)
                 free = size(tier.free_bytes())

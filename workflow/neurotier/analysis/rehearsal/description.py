@@ -330,7 +330,7 @@ def about(record: Record, found: Record) -> str:
 
 
 def images_in(record: Record) -> int:
-    """Images of a participant, since a description is of one. An app does all at once, which counts as one."""
+    """Number of a participant's images, as a description is about one. All images of an app count as one."""
     if "calls" in record or not record:
         return 1
     staged = [flow for phase in record["phases"] if phase["phase"] == "stage_in" for flow in phase["traffic"]]

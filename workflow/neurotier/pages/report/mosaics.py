@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from neurotier.core.errors import KilledError, one_line
-from neurotier.core.files import FULL, remove_whatever
+from neurotier.core.files import FULL, remove_path
 from neurotier.core.places import Places
-from neurotier.core.processes import end_forked, fork_process
+from neurotier.core.processes import fork_process, terminate_forked
 from neurotier.core.quantities import cm3
 from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
@@ -105,11 +105,11 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     draw = partial(why_not_drawn, drawn=drawn)
     reasons = by_copies(draw, stale, workers) if workers > 1 else list(map(draw, stale))
     listed = {drawn / picture.name for picture in pictures}
-    remove_whatever(folder)
+    remove_path(folder)
     folder.mkdir(parents=True)  # even if there is no picture, as with the tool noop
     for path in [*drawn.rglob("*.png")]:
         if path not in listed:
-            remove_whatever(path)
+            remove_path(path)
             continue
         shown = folder / path.relative_to(drawn)
         shown.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def by_copies(draw: Callable[[Picture], str], stale: Sequence[Picture], workers:
                 raise outcome
             reasons[first::workers] = outcome
     finally:
-        end_forked([pid for pid, _ in copies])
+        terminate_forked([pid for pid, _ in copies])
     return reasons
 
 
@@ -174,7 +174,7 @@ def why_not_drawn(picture: Picture, drawn: Path) -> str:
 
     out = drawn / picture.name
     if out.is_dir():
-        remove_whatever(out)
+        remove_path(out)
     try:
         draw_mosaic(picture.t1w, picture.mask, out, picture.title)
     except Exception as error:  # a problem of one image must not prevent the pictures of the others

@@ -32,7 +32,7 @@ from neurotier.core.quantities import (
     utc,
 )
 from neurotier.core.tables import Row, Rows, gathered
-from neurotier.dataset.source import missed
+from neurotier.dataset.source import requested_unreachable
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, RUN_QUEUE
 from neurotier.pages.kit.findings import own_reference, words
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, SHOWN_ROWS, Figure, Page, Section, Verdict, link, linked
@@ -69,7 +69,7 @@ def judge_results(data: ReportData) -> Verdict:
     parts += [f"{counted(len(data['skipped']), 'item')} of the dataset skipped"] if data["skipped"] else []
     parts += [counted(len(data["group"]), "brain mask")] if data["group"] else []
     counts = ", ".join(parts) if total else "no participant is known, the dataset has not been indexed"
-    unreachable = missed(data.dataset["unreachable"] or {}, data.settings.dataset.participants)
+    unreachable = requested_unreachable(data.dataset["unreachable"] or {}, data.settings.dataset.participants)
     lines = [f"{path} could not be reached, and is not part of this: {why}." for path, why in unreachable.items()]
     good = total and len(data.done) == total and not unreachable
     return Verdict(f"Results: {counts}", GOOD if good else BAD, more=lines)

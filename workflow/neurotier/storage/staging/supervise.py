@@ -26,7 +26,7 @@ import psutil
 from neurotier.core.errors import NeurotierError, TierError, ToolError
 from neurotier.core.files import write_json
 from neurotier.core.installed import search_path
-from neurotier.core.processes import PATIENCE_S, lives, wait_for
+from neurotier.core.processes import PATIENCE_S, is_alive, wait_for
 from neurotier.core.quantities import size
 from neurotier.core.tables import Rows
 from neurotier.storage.calls import enter_own_network, require_own_network, started
@@ -186,7 +186,7 @@ def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierE
 def is_there(pid: int) -> bool:
     """Whether a process exists and is not a zombie."""
     try:
-        return lives(psutil.Process(pid))
+        return is_alive(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False
 
