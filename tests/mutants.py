@@ -70,7 +70,7 @@ KNOWN: dict[str, str] = {
     "run/journal.py: LARGEST_BYTES = 16 << 20: 20 -> (40)": ANY,
     "dataset/bids.py: return sum(image.size_bytes or 0 for image in images): 0 -> (1)": "a byte of what is unknown",
     "run/pool.py: OOM_SCORE = 300: 300 -> (600)": ANY,
-    "run/pool.py: return code > 128 or (self.needs.elsewhere and may_pass(code)): code > 128 -> (code >= 128)": NONE,
+    "run/pool.py: return code > 128 or (self.needs.on_cluster and may_pass(code)): code > 128 -> (code >= 128)": NONE,
     "run/pool.py: return code > 128 or not self.keep_going: code > 128 -> (code >= 128)": NONE,
     "run/pool.py: return code > 128: code > 128 -> (code >= 128)": NONE,
     'run/pool.py: fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES: '
@@ -129,9 +129,9 @@ KNOWN: dict[str, str] = {
     "(RELATIVE / level)": ANY,
     "model/fluid.py: RELATIVE = 1e-9: 1e-9 -> (2e-09)": ANY,
     'model/this_machine.py: in_memory = is_in_memory(rows[0]["kind"]): 0 -> (1)': ALIKE,
-    "meter/usage.py: if (user + system) / TICKS_PER_S > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:: "
-    "(user + system) / TICKS_PER_S > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S -> "
-    "((user + system) / TICKS_PER_S >= self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S)": NEVER,
+    "meter/usage.py: if (user + system) / TICKS_PER_S > self.cpu_s * (1 + UNREAPED_SHARE) + UNREAPED_S:: "
+    "(user + system) / TICKS_PER_S > self.cpu_s * (1 + UNREAPED_SHARE) + UNREAPED_S -> "
+    "((user + system) / TICKS_PER_S >= self.cpu_s * (1 + UNREAPED_SHARE) + UNREAPED_S)": NEVER,
     'core/files.py: lock, tries = folder.with_name(f".{folder.name}.lock"), 0: 0 -> (1)': "said 0.05 s sooner",
     'advice/table.py: "work": max(largest(work, at_once + situation.beside), *copies, 0),: 0 -> (1)': "each needs more",
     "meter/records.py: self.branch(rest.parent).merge(self.pending.pop(group), 0): 0 -> (1)": "a nanosecond",
@@ -353,7 +353,7 @@ def outcome(trials: Sequence[str], checkout: Path, within_s: float, kept: Path |
             kept.write_text(json.dumps(vars(watcher)))
         os._exit(code)
     handle = os.pidfd_open(child)
-    has_ended, _, _ = select.select([handle], [], [], within_s)
+    handle_end, _, _ = select.select([handle], [], [], within_s)
     os.close(handle)
     with suppress(ProcessLookupError):  # and what it has left running
         os.killpg(child, signal.SIGKILL)
@@ -361,7 +361,7 @@ def outcome(trials: Sequence[str], checkout: Path, within_s: float, kept: Path |
         if mount.mountpoint.startswith(f"{checkout}-tmp/"):
             subprocess.run(["umount", "--lazy", mount.mountpoint], check=True)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return code if has_ended else None
+    return code if handle_end else None
 
 
 def tried(job: tuple[Mutant, list[str], float]) -> tuple[Mutant, bool]:

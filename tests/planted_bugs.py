@@ -161,8 +161,8 @@ BUGS = (
         "too-many-at-once",
         "no more are analysed at once than Snakemake has granted",
         "neurotier/run/pool.py",
-        "divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)",
-        "divided = needs.divided(len(names), names)",
+        "concurrency = needs.concurrency((granted.threads or needs.threads) // needs.threads, names)",
+        "concurrency = needs.concurrency(len(names), names)",
         ("workflow/test_granted.py::test_no_more_are_analysed_at_once_than_was_granted",),
     ),
     Bug(

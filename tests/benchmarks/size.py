@@ -101,7 +101,7 @@ def plan(places: Places, settings: Settings) -> None:
     asked = Plan(settings, places)
     images = selected_by(places.index / "images.tsv")  # of which the invented records do not know the contents
     whole = {name: {**made, "analysis": key_of(asked.analysis, images[name])} for name, made in whole.items()}
-    asked.settle(whole, forced=False, slots=25)
+    asked.find_remaining(whole, forced=False, slots=25)
     asked.ready()
     for share in asked.shares:
         asked.markers(share), asked.members(share), asked.share(share)

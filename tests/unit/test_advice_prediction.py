@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neurotier.advice.basis import basis, calibrated, others_meanwhile
+from neurotier.advice.basis import basis, calibrated, others_during_calibration
 from neurotier.advice.calibration import BETWEEN, ObservedJob, observe, quantities, read_observed
 from neurotier.advice.predict import Fetching, Inputs, Participant, Storage, paper_s, predict
 from neurotier.advice.rehearsal import read_rehearsed
-from neurotier.advice.situation import Situation, as_alone
+from neurotier.advice.situation import Situation, on_own_cores
 from neurotier.advice.table import files_of
 from neurotier.core.files import write_json
 from neurotier.core.places import short_hash
@@ -121,8 +121,8 @@ def test_time_of_hardware_threads_that_shared_a_core_is_that_of_a_core(tmp_path:
     """Two at once on one core with two threads: each would have taken 0.735 of it alone, by which the model divides."""
     jobs = [job(100, 10.0), replace(job(100, 10.0), start_s=1000.0, end_s=1010.0)]
     machine = Processors(cores=1, threads=2, others=3.0)
-    assert as_alone(jobs, machine) == jobs, "one after the other"
-    together = as_alone([jobs[0], jobs[0]], machine)
+    assert on_own_cores(jobs, machine) == jobs, "one after the other"
+    together = on_own_cores([jobs[0], jobs[0]], machine)
     assert [one.phases["compute"]["cpu_s"] for one in together] == [pytest.approx(7.35)] * 2
 
 
@@ -265,7 +265,7 @@ def test_what_was_disturbed_or_is_not_known_is_said(tmp_path: Path, changes: dic
 
 def test_what_others_had_in_place_of_a_job_of_two_threads_is_said_in_processes() -> None:
     given = inputs(others_cpu_share=0.0, processors=Processors(2, 2, others=0.2))
-    assert "had 0.4 busy processes" in others_meanwhile(given, 0.1, threads=2)[0]
+    assert "had 0.4 busy processes" in others_during_calibration(given, 0.1, threads=2)[0]
 
 
 def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:

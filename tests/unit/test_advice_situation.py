@@ -114,16 +114,16 @@ def test_what_fetching_took_is_that_of_its_bytes_and_half_of_its_cpu_time(
 def test_participants_share_jobs_largest_first_as_many_as_compute_and_copy(tmp_path: Path) -> None:
     """Five of 1, 3, 2, 2 and 1 images: in one job here."""
     alone = situation(tmp_path)
-    assert (alone.jobs, alone.beside) == ([[1, 2, 3, 0, 4]], 0)
+    assert (alone.jobs, alone.copiers) == ([[1, 2, 3, 0, 4]], 0)
     beside = situation(tmp_path, shares={"staging_beside": 1})
-    assert (beside.jobs, beside.beside) == (alone.jobs, 1)
+    assert (beside.jobs, beside.copiers) == (alone.jobs, 1)
     spread = situation(tmp_path, checks=[Path("checked.tsv")], shares={"participants": 3})
     assert spread.jobs == [[1, 3, 4], [2, 0]]
     campaign = situation(tmp_path, shares={"staging_beside": 1}, **CAMPAIGN)
     everyone = list(campaign.participants)
     for found in (alone, campaign):
         done(found, everyone[0])
-    assert (campaign.beside, campaign.remaining, replace(alone).remaining) == (0, everyone, everyone[1:]), (
+    assert (campaign.copiers, campaign.remaining, replace(alone).remaining) == (0, everyone, everyone[1:]), (
         "a campaign has all"
     )
 
@@ -181,7 +181,7 @@ def test_the_model_is_given_what_was_found(tmp_path: Path, monkeypatch: pytest.M
     assert [(one.size_bytes, one.to_fetch_bytes, one.images) for one in given.participants] == [
         (count * 9_000_000, count * 9_000_000, count) for count in (1, 3, 2, 2, 1)
     ]
-    assert (given.jobs, given.beside) == (found.jobs, 0)
+    assert (given.jobs, given.copiers) == (found.jobs, 0)
     app = situation(tmp_path, *jobs, kind="folder", app={"image": "app.sif"}, in_containers=True)
     assert {one.images for one in app.inputs([], rehearsed).participants} == {1}, "an app takes all at once"
     assert [job.phases for job in given.observed] == [job.phases for job in jobs]

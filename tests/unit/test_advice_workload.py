@@ -212,7 +212,7 @@ def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() ->
     assert amounts(alone.tasks[1], "compute") == [0.5 + 0.5, 1.0]
 
     def shared(first: int) -> Workload:
-        return workload_of(people, known, STORAGE, Fetching(), first, [[0, 1], [2, 3]], known, beside=1)
+        return workload_of(people, known, STORAGE, Fetching(), first, [[0, 1], [2, 3]], known, copiers=1)
 
     first, second = shared(1).jobs
     # as long as the largest takes to start; and programs

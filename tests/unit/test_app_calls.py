@@ -89,9 +89,9 @@ def settings_of(app: dict[str, Any], folder: Path | str = ".", **sections: Any) 
     return settings_at(folder, in_containers=True, tiers={"memory": tier("/dev/shm")}, app=app, **sections)
 
 
-def needs_of(app: dict[str, Any], elsewhere: bool = False, folder: Path | str = ".", **sections: Any) -> Needs:
+def needs_of(app: dict[str, Any], on_cluster: bool = False, folder: Path | str = ".", **sections: Any) -> Needs:
     settings = settings_of(app, folder, **sections)
-    return Needs(settings, Places.from_settings(settings), elsewhere)
+    return Needs(settings, Places.from_settings(settings), on_cluster)
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("threads", "memory_mb", "at_once", "elsewhere", "share"),
+    ("threads", "memory_mb", "at_once", "on_cluster", "share"),
     [
         (None, None, 1, False, (4, 8000)),
         (16, 32000, 4, False, (4, 8000)),
@@ -157,16 +157,16 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
     ],
 )
 def test_what_the_app_is_told_is_what_the_job_has(
-    threads: int | None, memory_mb: int | None, at_once: int, elsewhere: bool, share: tuple[int, int]
+    threads: int | None, memory_mb: int | None, at_once: int, on_cluster: bool, share: tuple[int, int]
 ) -> None:
     granted = Granted(threads, memory_mb, at_once=at_once)
-    assert needs_of({"threads": 4, "memory_mb": 8000}, elsewhere).share_of(granted, 0) == share
+    assert needs_of({"threads": 4, "memory_mb": 8000}, on_cluster).share_of(granted, 0) == share
 
 
 @pytest.mark.parametrize(("slots", "at_once"), [(None, 4), (0, 1), (2, 2), (9, 4)])
 def test_no_more_are_analysed_at_once_than_a_node_has_cores_for(slots: int | None, at_once: int) -> None:
-    needs = needs_of({"threads": 4}, elsewhere=True, shares={"at_once": 4})
-    assert needs.divided(slots, list("abcdef")).at_once == at_once
+    needs = needs_of({"threads": 4}, on_cluster=True, shares={"at_once": 4})
+    assert needs.concurrency(slots, list("abcdef")).at_once == at_once
 
 
 def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:

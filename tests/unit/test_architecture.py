@@ -83,7 +83,7 @@ def test_the_text_that_a_planted_bug_replaces_is_there_once() -> None:
 
 def test_rules_that_go_to_a_cluster_are_there_and_each_has_a_job_that_tries_the_cluster() -> None:
     snakefile, trial = (ROOT / "workflow/Snakefile").read_text(), (ROOT / "profiles/try.smk").read_text()
-    listed = snakefile[snakefile.index("internals.run_locally_but(") :].partition(")\n")[0]
+    listed = snakefile[snakefile.index("internals.run_locally_except(") :].partition(")\n")[0]
     elsewhere = re.findall(r'"(\w+)"', listed)
     assert "analyze_participants" in elsewhere
     assert sorted(elsewhere) == sorted(re.findall(r'"(\w+)"', trial.partition("]")[0]))

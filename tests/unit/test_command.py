@@ -15,7 +15,7 @@ from neurotier.core.errors import TierError
 from neurotier.core.places import Places
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import reporting
-from neurotier.run.stops import unwinding
+from neurotier.run.stops import raising_interrupted
 from support import ENVIRONMENT, script
 
 WITHOUT_A_MODULE = """
@@ -76,9 +76,9 @@ def test_a_stop_while_a_module_makes_a_class_is_a_stop(tmp_path: Path, capsys: p
         def __set_name__(self, *_: Any) -> None:
             signal.raise_signal(signal.SIGTERM)
 
-    with unwinding(), reporting(Places(*[tmp_path] * 5), ["sub-01"], "analyze", tmp_path / "log") as result:
+    with raising_interrupted(), reporting(Places(*[tmp_path] * 5), ["sub-01"], "analyze", tmp_path / "log") as result:
         type("Made", (), {"attribute": Stopping()})
-    with pytest.raises(Interrupted), unwinding():
+    with pytest.raises(Interrupted), raising_interrupted():
         type("Made", (), {"attribute": Stopping()})
     assert (result.exit_code, capsys.readouterr().err) == (128 + signal.SIGTERM, "")
 

@@ -19,7 +19,7 @@ from neurotier.containers.engine import find_engine
 from neurotier.containers.run import Bind, Container
 from neurotier.core.errors import ContainerError, ToolError
 from neurotier.meter.function import measure_function
-from neurotier.meter.lap import take_out
+from neurotier.meter.lap import subtract_lap
 from neurotier.meter.usage import ACCOUNT, Usage
 from slurm_hosts import who_may_read
 from stores import container_of
@@ -204,7 +204,7 @@ def test_starting_and_running_add_up(container: Container) -> None:
 
     start, whole = measure_function(work)
     before = {name: getattr(whole, name) for name in ("wall_s", "user_s", "system_s", "minor_faults")}
-    take_out(start, whole)
+    subtract_lap(start, whole)
     for name, value in before.items():
         assert getattr(start, name) + getattr(whole, name) == pytest.approx(value), name
     assert 0 < start.wall_s < before["wall_s"]

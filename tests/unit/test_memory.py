@@ -65,7 +65,7 @@ def test_jobs_share_what_machine_and_groups_allow(tmp_path: Path) -> None:
     settings = settings_at(tmp_path)
     for limit, room_mb in (("1000000000", 950), ("max", int(0.95 * psutil.virtual_memory().total / 10**6))):
         grouped(tmp_path, "0::/job\n", {"job/memory.max": limit})
-        assert Needs(settings, Places.from_settings(settings), elsewhere=False).room["mem_mb"] == room_mb
+        assert Needs(settings, Places.from_settings(settings), on_cluster=False).room["mem_mb"] == room_mb
 
 
 def test_least_quota_of_all_groups_counts(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_who_copies_takes_little_memory_beside_those_who_compute(tmp_path: Path)
     results = prepared_results(tmp_path, [], tool={"name": "own", "own": own}, shares={"staging_beside": 2})
     places, names = places_of(results), [f"sub-0{number}" for number in range(5)]
     write_index(places, [image(name.removeprefix("sub-")) for name in names])
-    needs = Needs(load_settings(results), places, elsewhere=False)
+    needs = Needs(load_settings(results), places, on_cluster=False)
     needs.slots = 2
     asked = needs.share("1-of-1")
     assert asked.memory_mb == 2 * 1000 + 2 * 100
@@ -344,7 +344,7 @@ def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pool:
     places = places_of(prepared_results(tmp_path, ["01", "02", "03"]))
     begin_elsewhere(places)
     write_index(places, [image(label) for label in ("01", "02", "03")])
-    needs = Needs(load_settings(places.results), places, elsewhere=True)
+    needs = Needs(load_settings(places.results), places, on_cluster=True)
     return Pool(needs, Request(share="1-of-1"), Granted(2, 1000, 500, at_once=2), places.results / "pool.log")
 
 
@@ -387,11 +387,11 @@ def test_who_found_the_tier_full_is_analysed_again_and_whose_images_are_gone_fet
     pool.fetches, pool.fetched = True, {"sub-02": {"wall_s": 1.0}}
     pool.children.running = {name: Child(ANALYSE, name, 0, name) for name in ("sub-03",)}  # type: ignore
     for name, code in (("sub-01", TierError.exit_code), ("sub-02", SourceError.exit_code)):
-        pool.has_ended(Child(ANALYSE, name, 0, name), code)  # type: ignore
+        pool.handle_end(Child(ANALYSE, name, 0, name), code)  # type: ignore
     assert ([*pool.to_analyse], [*pool.to_fetch]) == (["sub-01"], ["sub-02"])
     pool.children.running = {}
     for _ in range(2):
-        pool.has_ended(Child(ANALYSE, "sub-03", 0, "sub-03"), TierError.exit_code)  # type: ignore
+        pool.handle_end(Child(ANALYSE, "sub-03", 0, "sub-03"), TierError.exit_code)  # type: ignore
     assert ([*pool.to_analyse], pool.exit_codes) == (["sub-01", "sub-03"], {"sub-03": TierError.exit_code})
     assert len(entries(pool.places, RUN, "again")) == 2
 
@@ -409,7 +409,7 @@ def test_time_left_is_told_by_those_who_ended_since_the_start(pool: Pool, capsys
     pool.count, pool.known, pool.began_s = 8, 1, time.monotonic() - 3600
     for ended in (1, 3, 8):
         pool.exit_codes, pool.said_s = dict.fromkeys("abcdefgh"[:ended], 0), -1000.0
-        pool.has_ended(Child(FETCH, "h", 0, "h"), 0)  # type: ignore
+        pool.handle_end(Child(FETCH, "h", 0, "h"), 0)  # type: ignore
     counts = [f"{ended} of 8 participants done, 0 failed" for ended in (1, 3, 8)]
     assert capsys.readouterr().err.splitlines() == [counts[0], f"{counts[1]}, about 2.5 h left", counts[2]]
 
@@ -518,8 +518,8 @@ def test_whatever_is_granted_and_fails_nobody_waits_for_ever_and_nothing_is_over
     stage, attempt = dice.choice([ANALYSE, ANALYSE, FETCH, DROP]), dice.choice([1, 2])
     request = Request(stage, share="1-of-1", marker=places.share("1-of-1"), attempt=attempt)
     settings = load_settings(places.results)
-    pool = Pool(Needs(settings, places, elsewhere=False), request, granted, places.results / "pool.log")
-    on_node = Pool(Needs(settings, places, elsewhere=True), request, granted, pool.log)
+    pool = Pool(Needs(settings, places, on_cluster=False), request, granted, places.results / "pool.log")
+    on_node = Pool(Needs(settings, places, on_cluster=True), request, granted, pool.log)
     assert (on_node.limits[0] or 0) < most_mb, "Snakemake takes some of what the job is granted"
     begun, largest_bytes = 0, max(each.size_bytes or 0 for each in images)
 

@@ -18,20 +18,20 @@ from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.run.head import acquire, refuse_planted_results
 from neurotier.run.plan import Plan
-from neurotier.run.preconditions import Others, check_programs, check_start, other_results
+from neurotier.run.preconditions import OtherResults, check_programs, check_start, other_results
 from neurotier.run.snakemake_internals import Command
 from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
 
 def looked(
-    folder: Path, dryrun: bool = False, tier: str = ".", elsewhere: bool = False, target: str = "", **sections: Any
+    folder: Path, dryrun: bool = False, tier: str = ".", on_cluster: bool = False, target: str = "", **sections: Any
 ) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
     targets, until = frozenset([target or "all"]), frozenset[str]()
     command = Command(not dryrun, dryrun, targets, until, forced=False, reindexes=False, keep_going=True, cancel="")
     settings = settings_at(folder / tier, **sections)
     said: list[str] = []
-    plan = Plan(settings, Places.from_settings(settings), elsewhere)
+    plan = Plan(settings, Places.from_settings(settings), on_cluster)
     check_start(plan, command, said.append)
     return said
 
@@ -51,7 +51,7 @@ def test_of_an_app_s_derivatives_that_are_replaced_only_what_describes_the_datas
     (places.derivatives / "SiteB/sourcedata").symlink_to(mine)
     for site in ("SiteA", "SiteB"):
         write_json(places.record(f"{site}/sub-1"), {})
-    Others(places, "", by_app=True).remove()
+    OtherResults(places, "", by_app=True).remove()
     assert (mine / "sub-1/g").exists()
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == stays
 
@@ -60,7 +60,7 @@ def test_of_an_app_s_derivatives_that_are_replaced_only_what_describes_the_datas
 def test_what_an_app_made_goes_whole_whichever_record_is_read_first(tmp_path: Path, first: int) -> None:
     """Of results into which those of a tool were copied."""
     settings = settings_at(tmp_path)
-    plan = Plan(settings, Places.from_settings(settings), elsewhere=False)
+    plan = Plan(settings, Places.from_settings(settings), on_cluster=False)
     targets = frozenset(["participants"])
     command = Command(True, False, targets, frozenset(), forced=True, reindexes=False, keep_going=True, cancel="")
     for name, made in (("sub-1", {"tool": "noop"}), ("sub-2", {"app": "x"}), ("sub-3", {}))[:: 1 - 2 * first]:
@@ -91,7 +91,7 @@ def test_a_campaign_is_not_predicted_for_a_cluster_which_is_said_at_once(tmp_pat
     campaign: dict[str, Any] = {"placements": {"disk": {}}}
     looked(tmp_path, target="advise", campaign=campaign)
     with pytest.raises(SettingsError, match="target advise: the runs of a campaign are not predicted for a cluster"):
-        looked(tmp_path, target="advise", campaign=campaign, elsewhere=True)
+        looked(tmp_path, target="advise", campaign=campaign, on_cluster=True)
 
 
 def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_dry_run_is_told_of_a_missing_tier_of_a_campaign(tmp_path: Path) -> No
     tiers = {"pmem": {"path": "/nowhere", "kind": "fsdax"}}
     (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)
     assert "tier 'pmem': its path /nowhere is not an existing folder" in line
-    assert looked(tmp_path, dryrun=True, elsewhere=True, tiers=tiers, campaign=campaign) == []  # nodes look at it
+    assert looked(tmp_path, dryrun=True, on_cluster=True, tiers=tiers, campaign=campaign) == []  # nodes look at it
 
 
 def test_results_that_another_user_makes_after_the_look_are_refused(tmp_path: Path) -> None:
@@ -183,11 +183,11 @@ def test_make_refuses_before_anything_is_installed(tmp_path: Path, folder: str, 
     assert sorted(path.name for path in checkout.iterdir()) == sorted(files)
 
 
-def looked_for_app(folder: Path, elsewhere: bool = False, binds: Sequence[str] = (), **app: Any) -> None:
+def looked_for_app(folder: Path, on_cluster: bool = False, binds: Sequence[str] = (), **app: Any) -> None:
     """Look at the start of a run of an app over a folder."""
     (folder / "study").mkdir(exist_ok=True)
     dataset, app = {"source": str(folder / "study")}, {"image": "x.sif", **app}
-    looked(folder, elsewhere=elsewhere, in_containers=True, app=app, dataset=dataset, containers={"binds": [*binds]})
+    looked(folder, on_cluster=on_cluster, in_containers=True, app=app, dataset=dataset, containers={"binds": [*binds]})
 
 
 def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_what_an_app_is_to_see_is_looked_for_first(tmp_path: Path) -> None:
     bind = f"{licence}:/opt/license.txt"
     with pytest.raises(ContainerError, match=r"^config key containers\.binds: .*license\.txt: does not exist; correct"):
         looked_for_app(tmp_path, binds=(bind,))
-    looked_for_app(tmp_path, elsewhere=True, binds=(bind,))  # the nodes may have it
+    looked_for_app(tmp_path, on_cluster=True, binds=(bind,))  # the nodes may have it
     licence.write_text("me\n")
     for inside in ("/data/license.txt", "/out/license.txt:ro"):
         with pytest.raises(SettingsError, match=r"license\.txt.*: lies in an app's dataset or output; name a place"):

@@ -14,9 +14,9 @@ from support import JOB_ENVIRONMENT, PATIENCE_S
 WHILE_FORKING = """
 import functools, os, signal
 from neurotier.core.processes import start_process
-from neurotier.run.stops import unwinding
+from neurotier.run.stops import raising_interrupted
 os.register_at_fork(before=functools.partial(os.kill, os.getpid(), signal.SIGTERM))
-with unwinding():
+with raising_interrupted():
     start_process(["sleep", "1000"]).wait()
 """
 

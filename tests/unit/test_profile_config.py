@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from neurotier.core.errors import SettingsError
-from neurotier.run.profile_config import effective_config, told
+from neurotier.run.profile_config import effective_config, read_command
 from support import ROOT
 
-told_by = partial(told, snakefile=ROOT / "workflow" / "Snakefile")
+told_by = partial(read_command, snakefile=ROOT / "workflow" / "Snakefile")
 BASE = {"placement": {"work": "local", "results": "local"}, "results": "results"}
 
 

@@ -25,9 +25,9 @@ MARKED_NS = 5_000_000_000
 class Start(Plan):
     """A start in a results folder whose index has some participants."""
 
-    def __init__(self, folder: Path, count: int, elsewhere: bool = False, **sections: Any) -> None:
+    def __init__(self, folder: Path, count: int, on_cluster: bool = False, **sections: Any) -> None:
         settings = load_settings(prepared_results(folder, [], **sections))
-        super().__init__(settings, Places.from_settings(settings), elsewhere)
+        super().__init__(settings, Places.from_settings(settings), on_cluster)
         write_json(self.places.index / "tool.json", {"name": "noop", "version": "1", "image": None})
         write_index(self.places, [image(f"{number:02d}", 1000 * number) for number in range(count)])
         self.selected = selected_in(self.places)
@@ -42,7 +42,7 @@ class Start(Plan):
 
     def left(self, made: dict[str, Made], forced: bool = False) -> list[str]:
         """Who would be analysed, of shares without a marker, by what Snakemake and the pool see."""
-        self.settle(made, forced, 2)
+        self.find_remaining(made, forced, 2)
         missing = [share for share in self.shares if not self.places.share(share).exists()]
         recorded = {name for name in self.selected if self.places.record(name).exists()}
         return sorted({name for share in missing for name in self.members(share)} - recorded)
@@ -54,7 +54,7 @@ def finish(start: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "elsewhere", "participants", "lengths"),
+    ("count", "on_cluster", "participants", "lengths"),
     [
         (40, False, 3, [40]),
         (40, True, None, [14, 13, 13]),
@@ -65,9 +65,9 @@ def finish(start: Plan) -> None:
     ],
 )
 def test_everyone_is_in_one_share_and_shares_are_few_and_alike(
-    tmp_path: Path, count: int, elsewhere: bool, participants: int | None, lengths: list[int]
+    tmp_path: Path, count: int, on_cluster: bool, participants: int | None, lengths: list[int]
 ) -> None:
-    start = Start(tmp_path, count, elsewhere, shares={"participants": participants})
+    start = Start(tmp_path, count, on_cluster, shares={"participants": participants})
     shares = [members_of(share, start.places) for share in start.shares]
     assert [len(members) for members in shares] == lengths
     assert sorted(name for members in shares for name in members) == sorted(start.selected)
@@ -76,11 +76,11 @@ def test_everyone_is_in_one_share_and_shares_are_few_and_alike(
 def test_those_of_an_app_which_take_long_have_a_share_each(tmp_path: Path) -> None:
     start = Start(tmp_path, 0)
     app = replace(start.settings, app=replace(start.settings.app, image="app.sif"))
-    assert names_of_shares(3, app, elsewhere=True) == ["1-of-3", "2-of-3", "3-of-3"]
+    assert names_of_shares(3, app, on_cluster=True) == ["1-of-3", "2-of-3", "3-of-3"]
 
 
 def test_shares_have_as_much_to_do_and_nobody_starts_late_who_takes_long(tmp_path: Path) -> None:
-    start = Start(tmp_path, 6, elsewhere=True, shares={"participants": 2})
+    start = Start(tmp_path, 6, on_cluster=True, shares={"participants": 2})
     members = [start.members(share) for share in start.shares]
     assert members == [["sub-05", "sub-02"], ["sub-04", "sub-01"], ["sub-03", "sub-00"]]
 
@@ -91,14 +91,14 @@ def test_a_share_that_is_not_there_is_said_so(tmp_path: Path, share: str) -> Non
         members_of(share, Start(tmp_path, 4).places)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("on_cluster", [False, True])
 def test_who_is_done_needs_no_job_and_its_marker_is_as_old_as_what_it_is_made_of(
-    tmp_path: Path, elsewhere: bool
+    tmp_path: Path, on_cluster: bool
 ) -> None:
-    start = Start(tmp_path, 4, elsewhere, shares={"participants": 2})
+    start = Start(tmp_path, 4, on_cluster, shares={"participants": 2})
     tool = start.places.index / "tool.json"
     os.utime(tool, ns=(1, 1))
-    done = members_of("1-of-2", start.places) if elsewhere else list(start.selected)
+    done = members_of("1-of-2", start.places) if on_cluster else list(start.selected)
     assert start.left(start.made(done)) == sorted(set(start.selected) - set(done))
     marker = start.places.share(start.shares[0])
     assert marker.stat().st_mtime_ns == MARKED_NS, "what followed is not done again"
@@ -152,7 +152,7 @@ def test_a_planted_link_to_a_folder_is_removed_and_the_folder_is_not(
     (start.places.state / name).symlink_to(precious)
     if not is_indexed:
         (start.places.index / "images.tsv").unlink()
-    start.settle({}, forced=False, slots=1)
+    start.find_remaining({}, forced=False, slots=1)
     assert (precious / "calibration.7").exists()
     assert (start.places.state / name).is_symlink() != is_indexed
 
@@ -169,7 +169,7 @@ def plan(folder: Path, capacity: str, size_bytes: int, tool: str = "brainextract
 def test_job_that_cannot_fit_asks_for_all_there_is(tmp_path: Path) -> None:
     """Snakemake refuses the whole run otherwise; the job itself says what it misses."""
     made = plan(tmp_path, "50 MB", 10_000_000)
-    (share,) = made.every_share()
+    (share,) = made.all_shares()
     assert made.share(share).work_mb == 50 < made.of("sub-01").work_mb
 
 
@@ -194,7 +194,7 @@ def test_without_an_index_nobody_is_known_to_be_complete(tmp_path: Path) -> None
     for marker in markers:
         write_json(marker, {"participants": 1})
     (made.places.index / "images.tsv").unlink()
-    made.settle({}, forced=False, slots=1, write=False)
+    made.find_remaining({}, forced=False, slots=1, write=False)
     assert all(marker.exists() for marker in markers), "a command that only looks changes nothing"
-    made.settle({}, forced=False, slots=1)
+    made.find_remaining({}, forced=False, slots=1)
     assert not any(marker.exists() for marker in markers)

@@ -22,7 +22,7 @@ from neurotier.core.files import write_text
 from neurotier.core.places import Places
 from neurotier.run.adoption import prefix_of
 from neurotier.run.jobs import save_settings
-from neurotier.run.slurm import answer
+from neurotier.run.slurm import run_command
 from snakemake.iocontainers import Params
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from support import PATIENCE_S, ROOT, script
@@ -114,7 +114,7 @@ def test_what_a_site_or_user_has_slurm_say_besides_is_passed_over(
     script(tmp_path / "squeue", 'echo "$SQUEUE_PARTITION$SQUEUE_STATES"')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SQUEUE_PARTITION", "urgent")
-    assert answer("squeue", SQUEUE_STATES="all") == ("all\n", "")
+    assert run_command("squeue", SQUEUE_STATES="all") == ("all\n", "")
 
 
 def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(

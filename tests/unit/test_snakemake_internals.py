@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from neurotier.core.errors import SettingsError
-from neurotier.run.snakemake_internals import end_timers, log_apart, name_pages
+from neurotier.run.snakemake_internals import announce_pages, end_timers, separate_slurm_logs
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 from snakemake.settings.types import OutputSettings
@@ -65,8 +65,8 @@ use rule * from two_one as two_one_*
 """
 LOST_FOLDER = """
 from pathlib import Path
-from neurotier.run.snakemake_internals import show_no_traces_of_lost_disks
-show_no_traces_of_lost_disks(workflow)
+from neurotier.run.snakemake_internals import hide_traces_of_lost_disks
+hide_traces_of_lost_disks(workflow)
 folder = Path(workflow._snakemake_tmp_dir.name)
 folder.rmdir()
 folder.touch()
@@ -75,26 +75,26 @@ rule all:
 FULL_LOG = """
 import os
 from neurotier.core.errors import TierError
-from neurotier.run.snakemake_internals import errors_in_a_line, show_no_traces_of_lost_disks
-show_no_traces_of_lost_disks(workflow)
+from neurotier.run.snakemake_internals import errors_as_one_line, hide_traces_of_lost_disks
+hide_traces_of_lost_disks(workflow)
 full = os.open("/dev/full", os.O_WRONLY)
 for name in os.listdir("/proc/self/fd"):
     if os.path.exists(f"/proc/self/fd/{name}") and ".snakemake/log" in os.readlink(f"/proc/self/fd/{name}"):
         os.dup2(full, int(name))
-with errors_in_a_line():
+with errors_as_one_line():
     raise TierError("is full", where="tier local")
 """
 """All open files of Snakemake's own log folder are given to a device that is full."""
 
 STOPPED_AT_THE_BEGINNING = """
 import os, signal, time
-from neurotier.run.snakemake_internals import call_around
+from neurotier.run.snakemake_internals import add_hooks
 
 def begin():
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(1)
 
-call_around(workflow, onstart=begin)
+add_hooks(workflow, onstart=begin)
 rule all:
     output: touch("made")
 """
@@ -206,12 +206,12 @@ def test_a_job_that_slurm_is_not_given_is_a_line(tmp_path: Path) -> None:
 def test_a_path_in_which_slurm_would_put_the_number_of_a_job_is_refused() -> None:
     executor, settings = SimpleNamespace(run_uuid="e3a1", slurm_logdir=None), SimpleNamespace(logdir=None)
     workflow = SimpleNamespace(scheduler=SimpleNamespace(_executor=executor), executor_settings=settings)
-    log_apart(workflow, Path("r%n"))
+    separate_slurm_logs(workflow, Path("r%n"))
     assert executor.slurm_logdir == Path("r%n/e3a1")
     with pytest.raises(
         SettingsError, match="r%j: %j in its path is the number of a job to Slurm; choose another folder"
     ):
-        log_apart(workflow, Path("r%j"))
+        separate_slurm_logs(workflow, Path("r%j"))
 
 
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ def test_where_nothing_is_to_be_done_the_pages_of_all_modules_are_named(
     logger.setLevel("INFO")
     try:
         logger.info(None, extra={"event": LogEvent.WORKFLOW_STARTED})
-        name_pages([one, missing])
-        name_pages([two])
+        announce_pages([one, missing])
+        announce_pages([two])
         logger.info(NOTHING_TO_BE_DONE_MSG)
     finally:
         logger.removeHandler(handler)

@@ -124,7 +124,7 @@ def test_what_is_each_nodes_own_is_not_looked_at_from_elsewhere(tmp_path: Path) 
     for work, kind, looked_at in (("gone", "block", False), ("gone", "network", True), ("disk", "block", True)):
         gone = {"path": str(tmp_path / "gone"), "kind": kind}
         settings = settings_at(tmp_path, tiers={"gone": gone}, placement={"work": work})
-        assert tiers_of(settings, elsewhere=True)["work"].node != looked_at
+        assert tiers_of(settings, on_cluster=True)["work"].node != looked_at
         assert not tiers_of(settings)["work"].node
 
 

@@ -35,8 +35,8 @@ from support import wait_for
 TWO_SIGNALS = """
 import os, signal, time
 from neurotier.meter.measure import measure_child
-from neurotier.run.stops import unwinding
-with unwinding():
+from neurotier.run.stops import raising_interrupted
+with raising_interrupted():
     try:
         measure_child(lambda: print("begun", flush=True) or time.sleep(1000) or 0, 1.0)
     finally:

@@ -73,13 +73,13 @@ def run_job(options: argparse.Namespace) -> int:
     from neurotier.core.errors import NeurotierError
     from neurotier.core.processes import freeze_garbage_collector, use_threads
     from neurotier.meter.measure import Interrupted
-    from neurotier.run.stops import unwinding
+    from neurotier.run.stops import raising_interrupted
 
     freeze_garbage_collector()
     gc.enable()
     use_threads(1)
     try:
-        with unwinding():
+        with raising_interrupted():
             if options.command in ASKED:
                 return answer(options)
             from neurotier.run import pool
@@ -104,7 +104,7 @@ def run_job(options: argparse.Namespace) -> int:
 
 def answer(options: argparse.Namespace) -> int:
     """Run a command for users; returns the exit code of the process."""
-    from neurotier.run import asked
+    from neurotier.run import commands
 
     match options.command:
         case "watch":
@@ -118,9 +118,9 @@ def answer(options: argparse.Namespace) -> int:
             with datalad_errors():
                 return remake(options.how, options.inputs, options.work)
         case "open":
-            return asked.open_page(options.results, options.page)
+            return commands.open_page(options.results, options.page)
         case "init":
-            print("\n".join(asked.lay_out(options.folder)))
+            print("\n".join(commands.set_up_folder(options.folder)))
             return 0
         case "site":
             from neurotier.run.site import draft
@@ -128,10 +128,10 @@ def answer(options: argparse.Namespace) -> int:
             print(draft(), end="")
             return 0
         case "describe":
-            return asked.show_description(options.record, options.phase, options.output)
+            return commands.show_description(options.record, options.phase, options.output)
         case "images":
-            return asked.show_images(options.results, options.remove_unused)
-    return asked.show_cluster_jobs(options.results, options.cancel)
+            return commands.show_images(options.results, options.remove_unused)
+    return commands.show_cluster_jobs(options.results, options.cancel)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -60,7 +60,7 @@ rule tabulate_advice:
         basis=places.advice / "basis.json",
     log:
         LOGS / "tabulate_advice/tabulate_advice.log",
-    threads: CORES if elsewhere else 1
+    threads: CORES if on_cluster else 1
     params:
         results=RESULTS,
         asked=lambda wildcards: advising.asked(),

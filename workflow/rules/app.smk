@@ -39,7 +39,7 @@ def analysed_for(wildcards):
     )
     asked = asked_of_group(wildcards.site_folder)
     if json_or_empty(step).get("asked", asked) != asked:
-        internals.make_anew(workflow, step)
+        internals.force_rule_of(workflow, step)
     return markers
 
 

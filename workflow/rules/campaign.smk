@@ -15,13 +15,13 @@ named["dataset"] = all_without_credentials(named.get("dataset"))
 def is_planned():
     from neurotier.run import campaign
 
-    return campaign.is_planned(named, settings, places, elsewhere)
+    return campaign.is_planned(named, settings, places, on_cluster)
 
 
 def sites_of_plan(wildcards):
     index()
     if not is_planned():
-        internals.make_anew(workflow, places.campaign / "plan.tsv")
+        internals.force_rule_of(workflow, places.campaign / "plan.tsv")
     return places.index / "sites.json"
 
 

@@ -19,7 +19,7 @@ rule mark_tiers:
 
 rule check_node:
     input:
-        marks=rules.mark_tiers.output if elsewhere else [],
+        marks=rules.mark_tiers.output if on_cluster else [],
     output:
         table=checked,
     log:

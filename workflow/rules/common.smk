@@ -16,27 +16,31 @@ from neurotier.run.plan import Plan
 from neurotier.run.participants import SHARE
 
 freeze_garbage_collector()
-internals.show_no_traces_of_lost_disks(workflow)
+internals.hide_traces_of_lost_disks(workflow)
 ARGUMENTS = sys.argv[1:] if internals.is_main_process(workflow) else None
 SNAKEFILE = internals.main_snakefile(workflow)
 
-with internals.errors_in_a_line():
-    told = profile_config.told(
+with internals.errors_as_one_line():
+    user_command = profile_config.read_command(
         ARGUMENTS,
         SNAKEFILE,
-        internals.other_folder(workflow),
+        internals.directory_option(workflow),
         internals.cores(workflow) or 1,
     )
     if internals.has_config_of_its_own(workflow, config):
         configuration = config
     else:
         given = internals.command_line_config(workflow)
-        configuration = profile_config.effective_config(config, given, told.config)
+        configuration = profile_config.effective_config(
+            config, given, user_command.config
+        )
     configuration = with_tiers_for_folders(configuration)
     settings = Settings.from_config(configuration, internals.uses_containers(workflow))
     places = Places.from_settings(settings).shortened()
-    elsewhere = bool(told.executor)
-    plan = Plan(settings, places, elsewhere, ARGUMENTS is None, told.node_class)
+    on_cluster = bool(user_command.executor)
+    plan = Plan(
+        settings, places, on_cluster, ARGUMENTS is None, user_command.node_class
+    )
     # Nothing is done while rules are read. The first rule that is asked for its inputs does what a start has to do.
     names = {}
     start = cache(head.Head(plan, workflow, pages, names).start)
@@ -48,9 +52,9 @@ with internals.errors_in_a_line():
         internals.require_folder(ARGUMENTS)
         internals.check_without_cores(workflow, ARGUMENTS)
 
-in_a_line = internals.errors_in_a_line()
+in_a_line = internals.errors_as_one_line()
 RESULTS, LOGS = places.results, places.logs
-CORES = told.cores or internals.cores(workflow) or 1
+CORES = user_command.cores or internals.cores(workflow) or 1
 head.make_importable()
 
 
@@ -80,7 +84,7 @@ def demo_facts(wildcards):
         return []
     facts = places.demo_facts(settings.demo)
     if not facts.exists() and not places.complete.exists():
-        internals.make_anew(workflow, places.dataset_facts)
+        internals.force_rule_of(workflow, places.dataset_facts)
     return facts
 
 

@@ -36,7 +36,7 @@ rule analyze_participants:
     log:
         LOGS / "analyze_participants/{share}.log",
     priority: 10
-    retries: 0 if elsewhere or plan.in_job else 3  # for a pool that was killed; on a cluster, the profile sets retries
+    retries: 0 if on_cluster or plan.in_job else 3  # for a pool that was killed; on a cluster, the profile sets retries
     threads: lambda wildcards: plan.share(wildcards.share).threads
     resources:
         work_mb=lambda wildcards: plan.share(wildcards.share).work_mb,

@@ -2,7 +2,7 @@
 
 from neurotier.storage.probe.plan import ProbePlan
 
-probing = ProbePlan(settings, places, CORES, plan.node_class, elsewhere)
+probing = ProbePlan(settings, places, CORES, plan.node_class, on_cluster)
 
 
 # A job per tier, so that its result is kept until something about the tier changes. All cores, since nothing else may

@@ -21,9 +21,9 @@ with script(snakemake) as context:
     context.write_table("skipped", "skipped", skipped)
     context.write_table("images", "images", index.rows())
     facts = context.run_facts
-    plan = Plan(context.settings, context.places, elsewhere=bool(facts.get("elsewhere")))
+    plan = Plan(context.settings, context.places, on_cluster=bool(facts.get("elsewhere")))
     write_text(context.output("checksum"), checksum_of(context.output("images").read_bytes()) + plan.selection)
-    plan.settle(whole_records(context.places, plan.is_app), facts["forced"], facts["parallelism"])
+    plan.find_remaining(whole_records(context.places, plan.is_app), facts["forced"], facts["parallelism"])
     people = counted(len(selected_in(context.places)), "participant")
     found = counted(len(index.images), kind_of_file(suffixes))
     context.say(f"{found} of {people}; {len(index.skipped)} skipped")

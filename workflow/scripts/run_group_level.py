@@ -16,9 +16,9 @@ with script(snakemake) as context:
     people = asked["participants"]
     require_all(context.places, people)
     dataset = ensure_clone(context.settings, context.places, site, context.say)
-    elsewhere = context.run_facts.get("elsewhere", False)
+    on_cluster = context.run_facts.get("elsewhere", False)
     granted = Granted(context.snakemake.threads, context.snakemake.resources.mem_mb)
-    share = Needs(context.settings, context.places, elsewhere).share_of_group(granted, people)
+    share = Needs(context.settings, context.places, on_cluster).share_of_group(granted, people)
     inputs = dataset, site, asked, context.settings, context.places, log, placed, share
     for name in run_group_level(*inputs, context.step.tell):
         context.say(f"{site or 'group level'}: participants wrote {name} with different contents; the first was taken")

@@ -176,10 +176,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         from neurotier.run.profile_config import starting_folder
-        from neurotier.run.snakemake_internals import other_folder, settings_of_slurm
+        from neurotier.run.snakemake_internals import directory_option, settings_of_slurm
 
         if not isinstance(workflow.executor_settings, plugin.ExecutorSettings):  # only programs pass such
-            with chdir(starting_folder(other_folder(workflow))):  # profiles are relative to this folder
+            with chdir(starting_folder(directory_option(workflow))):  # profiles are relative to this folder
                 workflow.executor_settings = settings_of_slurm(sys.argv[1:])
         self.submitted_s = self.seen_s = time.monotonic()
         self.left: dict[str, str] | None = None
@@ -325,7 +325,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
                     why = "its node could not begin it" if NOT_BEGUN.search(job.reason) else why
                     # Its next attempt may use the excluded nodes, too.
                     why = NO_NODE if self.has_avoided and job.reason == "BadConstraints" else why
-                    ended = why and not slurm.answer("scancel", *self.clusters(), number)[1]
+                    ended = why and not slurm.run_command("scancel", *self.clusters(), number)[1]
                     given_up = f", and is given up: {why}" if ended else LESS if is_too_much else ""
                     if ended or job.reason not in self.said:  # of jobs that wait for the same reason, one is named
                         self.said.add(job.reason)
@@ -390,7 +390,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
         for own in {*pending.values()}:
             waiting = ",".join(other for other, kept_off in pending.items() if kept_off == own)
             nodes = ",".join([*self._failed_nodes, *own])  # this replaces the nodes that they exclude so far
-            slurm.answer("scontrol", "update", f"JobId={waiting}", f"ExcNodeList={nodes}")
+            slurm.run_command("scontrol", "update", f"JobId={waiting}", f"ExcNodeList={nodes}")
 
     def note_of(self, number: str) -> Mapping[str, Any]:
         """The last note of a job about itself; empty if it has written none."""

@@ -79,7 +79,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
     def emit(self, record: logging.LogRecord) -> None:
         if self.is_calm and NO_METADATA in str(record.msg):
             return
-        self.pages += getattr(record, "pages", ())  # from neurotier.run.snakemake_internals.name_pages
+        self.pages += getattr(record, "pages", ())  # from neurotier.run.snakemake_internals.announce_pages
         self.has_begun = self.has_begun or hasattr(record, "event") or record.levelno >= logging.WARNING
         if not self.is_calm and not wrong_config(str(record.msg)):
             self.everything.emit(record)

@@ -37,16 +37,16 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         *passed_over(situation, inputs),
         *cold_programs(inputs),
         *fetching(situation, inputs),
-        *others_meanwhile(inputs, situation.settings.validity.others_cpu_share, situation.plan.threads),
+        *others_during_calibration(inputs, situation.settings.validity.others_cpu_share, situation.plan.threads),
     ]
 
 
-def other_hosts(inputs: Inputs, elsewhere: bool) -> list[str]:
+def other_hosts(inputs: Inputs, on_cluster: bool) -> list[str]:
     """A sentence if the records are of another machine or, on a cluster, which machines they are of: the classes of
     these are unknown."""
-    hosts = sorted({job.host for job in inputs.observed} - {"" if elsewhere else socket.gethostname(), ""})
+    hosts = sorted({job.host for job in inputs.observed} - {"" if on_cluster else socket.gethostname(), ""})
     classes = "if nodes of this class have other processors, name results of theirs as advice.calibration"
-    not_here = f"; {classes}" if elsewhere else ", not of this machine"
+    not_here = f"; {classes}" if on_cluster else ", not of this machine"
     return [f"Their times are those of {first_of(hosts)}{not_here}"] if hosts else []
 
 
@@ -110,7 +110,7 @@ def fetching(situation: Situation, inputs: Inputs) -> list[str]:
     return [f"{size(to_fetch)} of images are to be fetched {how}, {seconds(fetching_s)} one after the other"]
 
 
-def others_meanwhile(inputs: Inputs, most: float, threads: int) -> list[str]:
+def others_during_calibration(inputs: Inputs, most: float, threads: int) -> list[str]:
     """What other processes took during the calibration, and whether that exceeds ``most``; ``threads`` are those of a
     job."""
     share, busy = inputs.others_cpu_share, inputs.processors.others * threads

@@ -48,7 +48,7 @@ class AdvicePlan:
     @property
     def checks(self) -> list[Path]:
         """What a node found of the tiers, if jobs run on other nodes than this one."""
-        return [self.places.checked(self.plan.node_class)] if self.plan.elsewhere else []
+        return [self.places.checked(self.plan.node_class)] if self.plan.on_cluster else []
 
     def probed(self, _calibration: Path | str) -> list[Path]:
         """Probe tables of the tiers that the placements use; requested only once the calibration has been chosen."""
@@ -62,7 +62,7 @@ class AdvicePlan:
 
     def rehearsal(self) -> list[Path]:
         """The result of analysing participants once more, if runs on this machine are predicted."""
-        return [] if self.plan.elsewhere else [self.places.advice / "rehearsal.json"]
+        return [] if self.plan.on_cluster else [self.places.advice / "rehearsal.json"]
 
     def analysed(self, calibration: Path | str) -> list[Path]:
         """Marker that the participants of the calibration are done, if there are any."""
@@ -98,7 +98,7 @@ class AdvicePlan:
         if self.settings.is_campaign:
             return self.settings.campaign.parallelism
         slots = max(1, (self.cores or 1) // self.plan.threads)
-        return [min(slots, self.settings.shares.at_once or 1) if self.plan.elsewhere else slots]
+        return [min(slots, self.settings.shares.at_once or 1) if self.plan.on_cluster else slots]
 
 
 def candidates(settings: Settings, checks: Sequence[Path]) -> dict[str, Placement]:

@@ -136,7 +136,7 @@ def workload_of(
     first: int,
     jobs: Sequence[Sequence[int]],
     copied: Costs,
-    beside: int = 0,
+    copiers: int = 0,
 ) -> Workload:
     """A task per participant, in order of start. The time before the first participants begin is not part of the
     makespan.
@@ -151,7 +151,7 @@ def workload_of(
         The participants of each job, as positions in ``participants``, in order.
     copied
         Costs of a participant in a fork of a job's process, without Python's start-up.
-    beside
+    copiers
         How many participants of a job copy while others compute.
     """
     largest_bytes, warm = max(one.size_bytes for one in participants), replace(storage, load_s={})
@@ -166,7 +166,7 @@ def workload_of(
     # participants whose images are here go first, as in a pool
     for members in (sorted(job, key=arrivals.__contains__) for job in jobs):
         own, alone = storage if len(tasks) < first else warm, len(members) == 1
-        copying = max(0, min(beside, len(members) - first))
+        copying = max(0, min(copiers, len(members) - first))
         slots = {"stage_in": copying, "compute": first, "stage_out": copying} if copying else {}
         # participants of a job are forks of one process, which loads the programs that all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
@@ -250,7 +250,7 @@ class Inputs:
         The probe of each tier.
     processors, page_cache
         The processors and the page cache of this node.
-    jobs, beside
+    jobs, copiers
         The participants of each job, as positions in ``participants``, in order; and how many of a job copy while
         others compute.
     rehearsed
@@ -270,7 +270,7 @@ class Inputs:
     processors: Processors
     page_cache: PageCache
     jobs: Sequence[Sequence[int]] = ()
-    beside: int = 0
+    copiers: int = 0
     rehearsed: Sequence[ObservedJob] = ()
     load_s: Mapping[str, float] | None = None
     load_unknown_because: str = ""
@@ -293,7 +293,7 @@ def workload(
     storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
     tried = inputs.rehearsed or inputs.observed
     costs, copied = (costs_of(without_files(jobs, inputs.probes), way) for jobs in (inputs.observed, tried))
-    return workload_of(participants, costs, storage, inputs.fetching, parallelism, inputs.jobs, copied, inputs.beside)
+    return workload_of(participants, costs, storage, inputs.fetching, parallelism, inputs.jobs, copied, inputs.copiers)
 
 
 def draw(inputs: Inputs, storage: Storage, machine: Machine, parallelism: int, rng: np.random.Generator) -> Situation:

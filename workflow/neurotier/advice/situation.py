@@ -138,7 +138,7 @@ class Situation:
         return [order[first::count] for first in range(count)]
 
     @property
-    def beside(self) -> int:
+    def copiers(self) -> int:
         """How many participants of a job copy while others compute; none in the runs of a campaign."""
         return 0 if self.settings.is_campaign else self.settings.shares.staging_beside
 
@@ -218,7 +218,7 @@ class Situation:
         others = max(0.0, (share or 0.0) * cores * queueing - (cores - usable_cores()))  # a quota leaves them the rest
         processors, runs = processors_here(self.plan.threads, others), gathered((job.run, job) for job in self.observed)
         return Inputs(
-            observed=[job for each in runs.values() for job in as_alone(each, processors)],
+            observed=[job for each in runs.values() for job in on_own_cores(each, processors)],
             participants=[
                 Participant(
                     self.sizes[name], to_fetch[name], images=1 if self.settings.is_app else len(self.participants[name])
@@ -230,8 +230,8 @@ class Situation:
             processors=processors,
             page_cache=page_cache_here(0.0),
             jobs=self.jobs,
-            beside=self.beside,
-            rehearsed=as_alone(tried, processors),
+            copiers=self.copiers,
+            rehearsed=on_own_cores(tried, processors),
             load_s=rehearsed.get("load_s") if COLD in caches(self.settings) else None,
             load_unknown_because=rehearsed.get("why", ""),
             others_cpu_share=share,
@@ -248,7 +248,7 @@ class Situation:
         )
 
 
-def as_alone(jobs: Sequence[ObservedJob], processors: Processors) -> list[ObservedJob]:
+def on_own_cores(jobs: Sequence[ObservedJob], processors: Processors) -> list[ObservedJob]:
     """The jobs of one run with the CPU time that each would have taken on a core of its own: hardware threads that
     share a core are slower, which the model itself takes into account."""
     at_once = peak([(job.start_s, job.end_s) for job in jobs])

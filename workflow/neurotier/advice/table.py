@@ -85,7 +85,7 @@ def at_parallelism(
     """The model's inputs for ``jobs`` jobs at once, and the number of these for which there are participants
     and memory."""
     placed = replace(situation.settings, placement=placement)  # its work tier may be memory
-    needs_mb = needs_of(Needs(placed, situation.places, situation.plan.elsewhere), situation.remaining)["mem_mb"]
+    needs_mb = needs_of(Needs(placed, situation.places, situation.plan.on_cluster), situation.remaining)["mem_mb"]
     at_once = min(jobs, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", len(situation.remaining)))
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
     return replace(inputs, page_cache=page_cache), at_once
@@ -103,7 +103,7 @@ def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once:
     copies = [round(sum(of)) for of in sites.values() if settings.is_app and not settings.is_campaign]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),
-        "work": max(largest(work, at_once + situation.beside), *copies, 0),
+        "work": max(largest(work, at_once + situation.copiers), *copies, 0),
         "results": round(sum(left(one.size_bytes, one.images) for one in inputs.participants)) + sum(copies),
     }
     free = {name: free_on(tier_named(settings, name)) for name in placement.values()}

@@ -65,7 +65,7 @@ def recommendation(rows: Sequence[Row]) -> str:
         return sentence(f"{only}: {interval(best)}, limited by {limited(best)}", misfits)
     slower = [row for row in fitting if matters(best, row)]
     either = " or ".join(row["placement"] for row in fitting if row not in slower)
-    no_matter = f"it does not matter {f'whether {either}' if slower else f'where {what_differs(rows)} lies'}"
+    no_matter = f"it does not matter {f'whether {either}' if slower else f'where {differing_role(rows)} lies'}"
     far = [f"{row['placement']} takes {interval(row)}, limited by {limited(row)}" for row in slower]
     if used is None or used is best:
         second = others[0]
@@ -86,7 +86,7 @@ def recommendation(rows: Sequence[Row]) -> str:
         text = f"{bound(used)}{buys if gain >= NOTHING else ''}{no_matter}"
         return sentence(text, [*far, *misfits])
     return sentence(
-        f"place {what_differs(rows)} on {best['placement']}: {interval(best)} instead of {interval(used)},"
+        f"place {differing_role(rows)} on {best['placement']}: {interval(best)} instead of {interval(used)},"
         f" which is limited by {limited(used)}",
         misfits,
     )
@@ -108,7 +108,7 @@ def limited(row: Row) -> str:
     return f"{row['limit']} ({percent(row['limit_share'])} of the jobs' time)"
 
 
-def what_differs(rows: Sequence[Row]) -> str:
+def differing_role(rows: Sequence[Row]) -> str:
     """The role whose tier differs between placements, or "the data" if several do."""
     roles = [role for role in ("dataset", "work", "results") if len({row[f"{role}_tier"] for row in rows}) > 1]
     return f"the {roles[0]}" if len(roles) == 1 else "the data"

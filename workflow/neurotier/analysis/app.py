@@ -40,7 +40,7 @@ from neurotier.dataset.bids import selector
 from neurotier.dataset.source import Dataset
 from neurotier.meter.folders import Removal
 from neurotier.meter.function import measure_function
-from neurotier.meter.lap import joined, take_out
+from neurotier.meter.lap import joined, subtract_lap
 from neurotier.meter.tree import describe_exit
 from neurotier.meter.usage import Usage
 
@@ -350,7 +350,7 @@ def run_group_level(
             bids_dir = (dataset.path / site).absolute()
             arguments = call_arguments(settings.app, share), bids_dir, folder, settings, log, placed, Removal()
             (start, _), usage = measure_function(partial(run_level, *arguments, partial(merge_outputs, folders)))
-            take_out(start, usage)
+            subtract_lap(start, usage)
             phases += [("container_start", start), ("compute", usage)]
         if not (out / "dataset_description.json").exists():
             image, name = {"Container": {"Type": "apptainer", "Tag": f"sha256:{placed.sha256}"}}, app_name(settings)

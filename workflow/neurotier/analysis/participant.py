@@ -29,7 +29,7 @@ from neurotier.core.tiers import Tier, tiers_of
 from neurotier.dataset.bids import Image
 from neurotier.meter.folders import FolderWatch
 from neurotier.meter.function import measure_function
-from neurotier.meter.lap import take_out
+from neurotier.meter.lap import subtract_lap
 from neurotier.meter.own import usage_since_birth
 from neurotier.meter.residency import resident_share
 from neurotier.meter.traffic import Flow, flow, growth
@@ -90,7 +90,7 @@ def run_participant(job: Job) -> None:
         turn("compute")
         analysed, usage = run_phase("compute", lambda: analyze(job, folder), copies, [watch])
         if (start := analysed.container_start) is not None:
-            take_out(start, usage)
+            subtract_lap(start, usage)
             phases.append(phase_row("container_start", start, traffic=[image_flow(tiers["images"], start)]))
         phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, watch, analysed.removal)]))
 

@@ -361,7 +361,7 @@ def tier_named(settings: Settings, name: str) -> Tier:
     return Tier.from_settings(settings.tiers[name])
 
 
-def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) -> dict[str, Tier]:
+def tiers_of(settings: Settings, in_job: bool = False, on_cluster: bool = False) -> dict[str, Tier]:
     """The tier that holds each role.
 
     Parameters
@@ -371,7 +371,7 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     in_job
         Whether to resolve and check the work tier on this node: the check where the workflow was started says nothing
         about it.
-    elsewhere
+    on_cluster
         Whether jobs run on other nodes: then tiers that each node has for itself are not looked at here.
 
     Returns
@@ -388,21 +388,21 @@ def tiers_of(settings: Settings, in_job: bool = False, elsewhere: bool = False) 
     if in_job:
         tiers["work"] = tiers["work"].here()
         tiers["work"].claim()
-    for role in ("work", "images") if elsewhere else ():  # these may be on each node's own tier
+    for role in ("work", "images") if on_cluster else ():  # these may be on each node's own tier
         if is_per_node(settings, settings.placement[role]):
             tiers[role] = tiers[role]._replace(node=True)
     return tiers
 
 
-def with_absolute_paths(settings: Settings, elsewhere: bool = False) -> Settings:
+def with_absolute_paths(settings: Settings, on_cluster: bool = False) -> Settings:
     """The settings with tier paths made absolute, so that they mean the same in every working folder and environment.
 
-    Paths stay as written if they cannot be expanded here and, if jobs run ``elsewhere``, if each node has that tier for
-    itself.
+    Paths stay as written if they cannot be expanded here and, for jobs on a cluster (``on_cluster``), if each node has
+    that tier for itself.
     """
     tiers = dict(settings.tiers)
     for name, tier in settings.tiers.items():
         with suppress(SettingsError):
-            if not (elsewhere and is_per_node(settings, name)):
+            if not (on_cluster and is_per_node(settings, name)):
                 tiers[name] = replace(tier, path=str(Tier.from_settings(tier).path))
     return replace(settings, tiers=tiers)

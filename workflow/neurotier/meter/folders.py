@@ -129,22 +129,22 @@ class FolderWatch:
         self.peak_files, self.peak_bytes = self.before.files, self.before.bytes
         self.begin_s = time.monotonic()
         self.due_s = self.begin_s + FIRST_WALK_S
-        self.under_way: tuple[Held, Iterator[None]] | None = None
+        self.current_walk: tuple[Held, Iterator[None]] | None = None
 
     def look(self) -> None:
         """Continue the present walk, or begin one, for a slice."""
         begin_s = now_s = time.monotonic()
-        if self.under_way is None:
+        if self.current_walk is None:
             held = Held()
-            self.under_way = held, walk(self.folder, held)
-        held, steps = self.under_way
+            self.current_walk = held, walk(self.folder, held)
+        held, steps = self.current_walk
         done = False
         while not done and now_s - begin_s < SLICE_S:
             done = next(steps, steps) is steps  # a walk yields None; the iterator itself marks its end
             now_s = time.monotonic()
         pause_s = (now_s - begin_s) / COST_SHARE
         if done:
-            self.under_way = None
+            self.current_walk = None
             self.walks += 1
             self.take(held)
             pause_s = max(pause_s, FIRST_WALK_S, AGE_SHARE * (now_s - self.begin_s))

@@ -82,12 +82,12 @@ def take_process(usage: Usage, pid: int) -> None:
         usage.involuntary_switches += numbers[b"nonvoluntary_ctxt_switches"]
 
 
-def take_out(lap: Usage, whole: Usage) -> None:
+def subtract_lap(lap: Usage, whole: Usage) -> None:
     """Subtract a lap from the phase that it is the beginning of; what remains is the part of the phase after the lap.
 
     The two add up to the phase as measured. A figure of the lap may exceed that of the phase by the resolution of a
-    clock; the remainder is then 0. The time before the lap (loading modules, about 0.1 s) remains part of the rest, and
-    the lap is moved to the beginning of the phase, so that the two do not overlap.
+    clock; the remainder is then 0. The time before the lap (loading modules, about 0.1 s) stays in the remaining part,
+    and the lap is moved to the beginning of the phase, so that the two do not overlap.
 
     A lap knows nothing about the phase's own process and, if the kernel does not account for waits for storage, cannot
     distinguish them from sleep. Time of the lap without a known cause is subtracted from the phase's sleep first, then

@@ -96,7 +96,7 @@ def measure_child(
             except BaseException as error:
                 tree.end()
                 if isinstance(error, Interrupted):
-                    tell_handler(error.signal_number)
+                    raise_for_caller(error.signal_number)
                 raise
             instruments.fill(usage, tree.was_stopped or (not tree.asked and signal.SIGCONT in signal.sigpending()))
         finally:
@@ -105,7 +105,7 @@ def measure_child(
     return usage, tree.exit_code
 
 
-def tell_handler(number: int) -> None:
+def raise_for_caller(number: int) -> None:
     """Raise again a signal that the meter has received, for the caller's own handler, which runs once the signal is
     unblocked.
 

@@ -48,7 +48,7 @@ LABELS = {
 *ACCOUNT, _ = LABELS
 """The causes by which the wall time is divided, in the order in which they are shown; the residual comes after them."""
 
-UNHEARD_SHARE, UNHEARD_S = 0.01, 0.02
+UNREAPED_SHARE, UNREAPED_S = 0.01, 0.02
 """CPU time in excess of that of children that were waited for, above which there must have been processes that no
 parent waited for (their parent ignores SIGCHLD)."""
 
@@ -195,7 +195,7 @@ class Usage:
             Whether the kernel accounts for waits for a CPU.
         """
         cpu_s = branch.runtime_ns / 1e9
-        if cpu_s > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
+        if cpu_s > self.cpu_s * (1 + UNREAPED_SHARE) + UNREAPED_S:
             ticked_us = branch.user_us + branch.system_us
             user_share = branch.user_us / ticked_us if ticked_us else 1.0
             self.user_s, self.system_s = cpu_s * user_share, cpu_s * (1 - user_share)
@@ -229,7 +229,7 @@ class Usage:
         if run_queue:
             self.run_queue_s, self.wait_source = run_queue_s, "sampled"
             self.seen_share = min(1.0, runtime_s / self.cpu_s) if self.cpu_s else 1.0
-            if (user + system) / TICKS_PER_S > self.cpu_s * (1 + UNHEARD_SHARE) + UNHEARD_S:
+            if (user + system) / TICKS_PER_S > self.cpu_s * (1 + UNREAPED_SHARE) + UNREAPED_S:
                 self.user_s, self.system_s = user / TICKS_PER_S, system / TICKS_PER_S
                 self.cpu_source, self.seen_share = "sampled", None
         if run_queue and (sampler.delays or not sampler.asynchronous.found):

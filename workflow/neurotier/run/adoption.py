@@ -135,7 +135,7 @@ def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: s
     for number in others:
         why = "the profile has no command for it (cluster-generic-cancel-cmd)"
         if command:
-            _, why = slurm.answer(*shlex.split(command), number)
+            _, why = slurm.run_command(*shlex.split(command), number)
         if why:
             failed[number] = why
         else:

@@ -17,7 +17,7 @@ from neurotier.core.places import Places
 from neurotier.core.settings import IorSettings
 from neurotier.run import slurm
 from neurotier.run.adoption import prefix_of
-from neurotier.run.profile_config import SLURM, told_before
+from neurotier.run.profile_config import SLURM, inherited_command
 from neurotier.storage.ior.points import over_nodes
 
 OPTIONS = ("slurm_account", "slurm_partition", "clusters", "constraint", "qos")
@@ -39,7 +39,7 @@ END_S = 60.0
 
 def asks_for_nodes(settings: IorSettings) -> bool:
     """Whether an IOR run requests nodes from Slurm itself instead of being a job."""
-    return over_nodes(settings) and told_before().executor in SLURM
+    return over_nodes(settings) and inherited_command().executor in SLURM
 
 
 class Allocations:
@@ -75,7 +75,7 @@ class Allocations:
 
     def waits_for(self) -> str:
         """Why the allocation waits; empty if there is none, or if Slurm does not answer."""
-        said, _ = slurm.answer("squeue", "--me", "--all", "--noheader", f"--name={self.name}", "--format=%r")
+        said, _ = slurm.run_command("squeue", "--me", "--all", "--noheader", f"--name={self.name}", "--format=%r")
         return said.partition("\n")[0]
 
     def end(self) -> None:

@@ -19,7 +19,7 @@ from neurotier.core.files import Facts, intact_json, remove_tree, write_json, wr
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
-from neurotier.run.campaign import ALONE, inner_settings, last_said, snakemake
+from neurotier.run.campaign import ALONE, inner_settings, last_message, snakemake
 
 FOLDER = "node"
 
@@ -56,7 +56,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
     last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
     if snakemake([last, *ALONE, *again, "--cores", cores, "--configfile", file], log) != 0:
-        problem = last_said(log) or "its runs did not come to their end"
+        problem = last_message(log) or "its runs did not come to their end"
         raise RunError(problem, "target bigbrain", f"see {log}, and start the same command again")
     return inner_places
 

@@ -166,7 +166,7 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
     return own
 
 
-def planned_runs(base: Facts, settings: Settings, places: Places, index: str, elsewhere: bool) -> list[PlannedRun]:
+def planned_runs(base: Facts, settings: Settings, places: Places, index: str, on_cluster: bool) -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be done.
 
     Parameters
@@ -177,7 +177,7 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, el
         The settings checked from it, and the places of the campaign.
     index
         Checksum of the table of images: with other images, runs have another identity.
-    elsewhere
+    on_cluster
         Whether the runs are done on a node of a cluster, whose programs may differ from those of this machine.
     """
     made, versions = [], Record()
@@ -189,7 +189,7 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, el
         measured["dataset"] = without(checked["dataset"], *FETCHING)
         if own.dataset.source != "demo":
             del measured["demo"]
-        if not (own.image or elsewhere):
+        if not (own.image or on_cluster):
             name = own.tool.name
             if name not in versions:
                 versions[name] = ""  # stays empty if the tool is missing, which is reported before the first run
@@ -205,11 +205,11 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, el
     ]
 
 
-def is_planned(base: Facts, settings: Settings, places: Places, elsewhere: bool) -> bool:
+def is_planned(base: Facts, settings: Settings, places: Places, on_cluster: bool) -> bool:
     """Whether the existing plan, if any, lists the runs of :func:`planned_runs`."""
     with suppress(OSError, InputError):
         index = (places.index / "images.sha256").read_text()
-        runs = {run.folder for run in planned_runs(base, settings, places, index, elsewhere)}
+        runs = {run.folder for run in planned_runs(base, settings, places, index, on_cluster)}
         try:
             return runs == {row["folder"] for row in read_table(places.campaign / "plan.tsv", "plan")}
         except StateError:  # the plan is damaged
@@ -385,7 +385,7 @@ def check_parallelism(run: PlannedRun, campaign: Campaign, people: Selected) -> 
             where,
             f"lower it to at most {len(people)}, or select more participants",
         )
-    own = Needs(run.settings, campaign.places, elsewhere=False)
+    own = Needs(run.settings, campaign.places, on_cluster=False)
     limits = {"work_files": own.room.get("work_files"), "mem_mb": campaign.limits.get("mem_mb")}
     known = {resource: limit for resource, limit in limits.items() if limit is not None}
     for resource, room in fits(known, needs_of(own, people)).items():
@@ -446,7 +446,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         arguments += ["--resources", f"mem_mb={campaign.limits['mem_mb']}"]
 
     def failed(what: str) -> RunError:
-        return RunError(": ".join(filter(None, [what, last_said(log)])), condition, f"see {log}")
+        return RunError(": ".join(filter(None, [what, last_message(log)])), condition, f"see {log}")
 
     if snakemake(["ready", *arguments], log) != 0:
         raise failed("could not be made ready")
@@ -544,7 +544,7 @@ def snakemake(arguments: Iterable[object], log: Path) -> int:
             end(marked(CAMPAIGN, [current_run()]))  # also jobs whose Snakemake was killed
 
 
-def last_said(log: Path) -> str:
+def last_message(log: Path) -> str:
     """The last line of neurotier's in the log of a Snakemake, without its prefix; empty if there is none."""
     return next(reversed(re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)), "")
 

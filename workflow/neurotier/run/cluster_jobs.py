@@ -176,7 +176,7 @@ def ask_accounting(numbers: Sequence[str], since_s: float) -> tuple[list[Start],
     options = ("--duplicates", "--noheader", "--parsable2", "--noconvert", f"--starttime={since}")
     for at in range(0, len(numbers), AT_ONCE):
         command = ("sacct", "--jobs", ",".join(numbers[at : at + AT_ONCE]), *options, f"--format={','.join(FIELDS)}")
-        text, why = slurm.answer(*command, patience_s=PATIENCE_S, SLURM_TIME_FORMAT="%s", TZ="UTC")
+        text, why = slurm.run_command(*command, patience_s=PATIENCE_S, SLURM_TIME_FORMAT="%s", TZ="UTC")
         if why:
             return [], why
         found += starts_in(text.splitlines())

@@ -58,12 +58,12 @@ from neurotier.run.disturbance import Watch
 from neurotier.run.healing import (
     PAGE_OF,
     Whole,
+    correct_future_dates,
     damage_lines,
     find_damage,
     note_outputs,
-    remove_from_records,
+    remove_damaged_metadata,
     remove_partial,
-    take_back_dates,
 )
 from neurotier.run.jobs import (
     add_facts,
@@ -99,22 +99,22 @@ from neurotier.run.profile_tables import (
 )
 from neurotier.run.snakemake_internals import (
     Command,
-    call_around,
+    add_hooks,
+    announce_pages,
     close_logs,
     command_of,
     end_timers,
-    errors_in_a_line,
+    errors_as_one_line,
+    force_rule_of,
+    ignore_interrupts_in_jobs,
     is_main_process,
-    log_apart,
-    make_anew,
-    name_lost_disks,
-    name_pages,
-    on_submission,
     outputs_of,
+    report_lost_disks,
+    report_submissions,
     rules_to_run_here,
+    separate_slurm_logs,
     set_limits,
     slots,
-    spare_jobs_interrupts,
     translated,
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
@@ -181,19 +181,19 @@ class Head:
         resource.
         """
         plan, workflow = self.plan, self.workflow
-        with errors_in_a_line():
+        with errors_as_one_line():
             if is_main_process(workflow):
                 close_logs(workflow)
                 known = slots(workflow, plan.threads)
                 command = self.command()
-                self.look_ahead(command, None if plan.elsewhere else known["parallelism"])
-                if plan.elsewhere:
+                self.look_ahead(command, None if plan.on_cluster else known["parallelism"])
+                if plan.on_cluster:
                     plan.most_mb = known["limits"].get("mem_mb")
                 else:
                     plan.room |= known["limits"]  # only now are the tiers known to respond
                 asked = sorted(PAGES.keys() & command.targets)
-                name_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
-                call_around(
+                announce_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
+                add_hooks(
                     workflow,
                     onstart=self.begin,
                     onsuccess=partial(self.finish, True),
@@ -230,7 +230,7 @@ class Head:
             may have planted it or the results folder.
         """
         plan, places, changes = self.plan, self.places, command.starts
-        tiers = tiers_of(self.settings, elsewhere=plan.elsewhere).values()
+        tiers = tiers_of(self.settings, on_cluster=plan.on_cluster).values()
         for tier in tiers:
             tier.require_answer()
         if not command.is_dry_run:  # --delete-all-output removes files, too
@@ -260,10 +260,10 @@ class Head:
                 say(others.line)
                 if changes:
                     others.remove()
-            missing = plan.settle(made, command.forced, at_once, write=changes)
-        said_here = command.is_dry_run or (changes and plan.elsewhere)  # on this machine the pool reports it
+            missing = plan.find_remaining(made, command.forced, at_once, write=changes)
+        said_here = command.is_dry_run or (changes and plan.on_cluster)  # on this machine the pool reports it
         if missing and command.is_dry_run:  # Snakemake's metadata of moved results are lost
-            make_anew(self.workflow, plan.places.complete)
+            force_rule_of(self.workflow, plan.places.complete)
         if missing and command.targets - WITHOUT_PARTICIPANTS and said_here:
             would = "would be" if command.is_dry_run else "to be"
             say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
@@ -287,13 +287,13 @@ class Head:
             acquire(places)
             forget_runs_of_another(places)
             last = last_facts(places)  # a run on a cluster that did not succeed may have left jobs
-            if plan.elsewhere or (last.get("elsewhere") and not last.get("succeeded")):
+            if plan.on_cluster or (last.get("elsewhere") and not last.get("succeeded")):
                 # what jobs do is known from the present index, which may be about to be made again
-                wanted = {} if command.forced or command.reindexes else plan.works()
+                wanted = {} if command.forced or command.reindexes else plan.names_of_jobs()
                 plan.taken_over = take_over(places, wanted, command.cancel, say)
             if not plan.taken_over:  # jobs that were taken over still need what is ended and removed here
                 end(processes_of({file.stem for file in places.runs.glob("*.json")}))
-                for tier in [tiers_of(self.settings, elsewhere=plan.elsewhere)["work"], *work_tier_of_killed(places)]:
+                for tier in [tiers_of(self.settings, on_cluster=plan.on_cluster)["work"], *work_tier_of_killed(places)]:
                     if not tier.node:  # otherwise the jobs on the nodes clear it
                         remove_leftovers(tier.folder("work") / places.work.name, places.identity)
                 remove_partials(places.results)
@@ -305,12 +305,12 @@ class Head:
                 for file in damage.files:
                     remove_path(file)
             remove_path(places.state / "got")  # what a killed run noted about fetched images may be outdated
-            remove_from_records()
-            take_back_dates(places)
+            remove_damaged_metadata()
+            correct_future_dates(places)
             try:
                 load_settings(places.results)
             except NeurotierError:  # lost, or the folder was moved; perhaps no run follows that would save them
-                save_settings(self.settings, places, plan.elsewhere)
+                save_settings(self.settings, places, plan.on_cluster)
             with suppress(OSError):  # on a read-only tier; a job that needs the clone reports it
                 renew_clone(places, self.settings.dataset.participants, say)
         for line in damage_lines(damages, removed=changes):
@@ -335,13 +335,13 @@ class Head:
             If another run holds the results folder.
         """
         plan, workflow, settings, places = self.plan, self.workflow, self.settings, self.places
-        elsewhere = plan.elsewhere
-        log_apart(workflow, places.logs / "slurm")
-        name_lost_disks(workflow)
+        on_cluster = plan.on_cluster
+        separate_slurm_logs(workflow, places.logs / "slurm")
+        report_lost_disks(workflow)
         check_programs(self.rules_here(), settings, say)
         compile_library()
         end_at_signals()
-        spare_jobs_interrupts()
+        ignore_interrupts_in_jobs()
         command = self.command()
         facts = {
             "command_line": command_line(),
@@ -352,7 +352,7 @@ class Head:
             "made_with": made_with(plan),
             "analysis_key": plan.analysis,
         }
-        tiers = tiers_of(settings, elsewhere=elsewhere)
+        tiers = tiers_of(settings, on_cluster=on_cluster)
         if command.targets == {"check"}:  # the check itself reports faults of other tiers
             needed = tiers["results"].name
             tiers = {role: tier if tier.name == needed else tier._replace(node=True) for role, tier in tiers.items()}
@@ -363,16 +363,16 @@ class Head:
             acquire(places)
             remove_path(places.journal(""))  # before jobs that were taken over write to this run's journal
             write_text(places.latest_run, run + "\n")
-            save_settings(settings, places, elsewhere)
+            save_settings(settings, places, on_cluster)
             facts |= {
                 "run": run,
                 "started_s": time.time(),
                 "pid": os.getpid(),
-                "elsewhere": elsewhere,
+                "elsewhere": on_cluster,
                 "analysis": app_name(settings),
                 "image": settings.image,
                 # On a cluster the nodes' CPUs count; jobs report these (neurotier.run.cluster_jobs).
-                "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not elsewhere),
+                "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not on_cluster),
                 "settings": noted(settings),
                 "tiers": {role: tier.facts() for role, tier in tiers.items()},
                 "versions": versions(),
@@ -381,10 +381,10 @@ class Head:
             write_json(places.runs / f"{run}.json", facts)
         os.environ[RUN] = run
         os.environ.pop("SLURM_RESTART_COUNT", None)  # of a job that contains this process; its jobs begin without it
-        if elsewhere:
-            on_submission(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
+        if on_cluster:
+            report_submissions(workflow, plan.places.logs, partial(add_entry, places, "submitted", folder=os.getcwd()))
         remove_path(places.outputs)  # a run may rewrite all outputs and then be killed
-        if not elsewhere and not settings.is_campaign:
+        if not on_cluster and not settings.is_campaign:
             self.watch = Watch(places, run)
 
     def rules_here(self) -> set[str]:
@@ -392,7 +392,9 @@ class Head:
         chosen."""
         rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
         is_advised = "tabulate_advice" in rules
-        if not plan.elsewhere and ("require_participants" in rules or (is_advised and not settings.advice.calibration)):
+        if not plan.on_cluster and (
+            "require_participants" in rules or (is_advised and not settings.advice.calibration)
+        ):
             rules.add("prepare_tool")
         if is_advised and not any(self.places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
             rules.add("probe_tier")
@@ -460,7 +462,7 @@ class Head:
             stopped_by=stopped_by,
             again=bool(entries(places, run, "again")),
         )
-        if self.plan.elsewhere:
+        if self.plan.on_cluster:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), selected_in(places)
         if not succeeded and not stopped_by:  # otherwise a job has tabulated the run
@@ -599,7 +601,7 @@ def work_tier_of_killed(places: Places) -> list[Tier]:
     last = last_facts(places)
     if last and "ended_s" not in last:
         try:
-            tier = tiers_of(Settings.from_json(last["settings"]), elsewhere=last["elsewhere"])["work"]
+            tier = tiers_of(Settings.from_json(last["settings"]), on_cluster=last["elsewhere"])["work"]
             tier.require_answer()
             tier.check()
             return [tier]

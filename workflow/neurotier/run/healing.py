@@ -118,13 +118,13 @@ def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Dama
         participant, record = participant_of(file, places.records), json_or_empty(file)
         if not record:
             yield Damage((file,), f"{file} is damaged")
-        elif name := lost_of(record, places.analysed(participant, by_app)):
+        elif name := first_lost(record, places.analysed(participant, by_app)):
             yield Damage((file,), f"{participant}: {name} is not as it was written")
         else:
             whole[participant] = {key: record.get(key) for key in OF_ANALYSIS}
 
 
-def lost_of(record: Facts, folder: Path) -> str:
+def first_lost(record: Facts, folder: Path) -> str:
     """The first item of a record's list that is missing in a folder or has another size; empty if all is as written."""
     try:
         listed = {path: facts for path, facts in record.get("derivatives", {}).items() if path not in ADDED_TO}
@@ -162,7 +162,7 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
                     yield Damage((file, *files), f"{file} is damaged")
             elif file.name == "run_group_level.json":
                 site = places.derivatives / file.parent.relative_to(steps)
-                if name := lost_of(record, site):
+                if name := first_lost(record, site):
                     yield Damage((file,), f"{site}: {name} is not as it was written")
 
 
@@ -297,7 +297,7 @@ def files_of_rules(places: Places) -> Iterator[Path]:
         yield from (Path(root, name) for name in files)
 
 
-def remove_from_records() -> None:
+def remove_damaged_metadata() -> None:
     """Remove damaged metadata records of Snakemake, which would make it fail; names that begin with ``@`` are
     subfolders."""
     walk = os.walk(".snakemake/metadata")
@@ -309,7 +309,7 @@ def remove_from_records() -> None:
             remove_path(file)
 
 
-def take_back_dates(places: Places) -> None:
+def correct_future_dates(places: Places) -> None:
     """Set the time stamps of files from the future to now: Snakemake would refuse to use them, suspecting a wrong
     clock."""
     now_s = time.time()

@@ -60,14 +60,14 @@ ADVICE = {
 READ_AGAIN = "start the same command again, or install this Python environment again"
 
 
-def save_settings(settings: Settings, places: Places, elsewhere: bool = False) -> None:
-    """Save the settings for jobs, which may run on other nodes (``elsewhere``), and for commands from any working
+def save_settings(settings: Settings, places: Places, on_cluster: bool = False) -> None:
+    """Save the settings for jobs, which may run on other nodes (``on_cluster``), and for commands from any working
     folder.
 
     The user name and token of the dataset's source are kept in a file of their own, since other users may read the
     settings.
     """
-    write_json(places.settings_file, noted(with_absolute_paths(settings, elsewhere)))
+    write_json(places.settings_file, noted(with_absolute_paths(settings, on_cluster)))
     write_secret(places.source_file, settings.dataset.source)
 
 

@@ -100,7 +100,7 @@ class Needs:
     ----------
     settings, places
         Of the run.
-    elsewhere
+    on_cluster
         Whether jobs run on other nodes than this one.
     slots
         How many participants this machine analyses at once; ``None`` if unknown, as on a cluster.
@@ -110,8 +110,8 @@ class Needs:
         Cores that one participant takes.
     """
 
-    def __init__(self, settings: Settings, places: Places, elsewhere: bool) -> None:
-        self.settings, self.places, self.elsewhere = settings, places, elsewhere
+    def __init__(self, settings: Settings, places: Places, on_cluster: bool) -> None:
+        self.settings, self.places, self.on_cluster = settings, places, on_cluster
         self.slots: int | None = None
         self.is_app, self.threads = settings.is_app, threads_of(settings)
         self.fills_memory = settings.kind_of("work").takes_memory
@@ -141,10 +141,10 @@ class Needs:
         needed_mb = needed_mb * attempt + work_mb * self.fills_memory
         return Need(needed_mb, work_mb, work_files(images, settings) or 0)
 
-    def divided(self, slots: int | None, members: Sequence[str]) -> Granted:
+    def concurrency(self, slots: int | None, members: Sequence[str]) -> Granted:
         """How many participants compute, and how many copy, at the same time in ``slots`` slots; ``None`` if their
         number is unknown."""
-        most = (self.settings.shares.at_once or 1) if self.elsewhere else slots or 1
+        most = (self.settings.shares.at_once or 1) if self.on_cluster else slots or 1
         at_once = min(max(1, most if slots is None else min(most, slots)), len(members))
         return Granted(at_once=at_once, copying=min(self.settings.shares.staging_beside, len(members) - at_once))
 
@@ -155,8 +155,8 @@ class Needs:
         it may be the first job on its node.
         """
         members = self.members(share)
-        asked = self.divided(self.slots, members)
-        mem_mb, work_mb, files = self.together((self.of(name, attempt) for name in members), asked)
+        asked = self.concurrency(self.slots, members)
+        mem_mb, work_mb, files = self.combined((self.of(name, attempt) for name in members), asked)
         return asked._replace(
             threads=self.threads * asked.at_once,
             memory_mb=self.within("mem_mb", mem_mb + self.own_mb(attempt)),
@@ -164,7 +164,7 @@ class Needs:
             work_files=self.within("work_files", files),
         )
 
-    def together(self, needs: Iterable[Need], asked: Granted) -> Need:
+    def combined(self, needs: Iterable[Need], asked: Granted) -> Need:
         """What participants need together, the largest ones, if no more of them compute and are present than ``asked``
         says."""
         mem_mb, work_mb, files = zip(*needs, strict=True)
@@ -181,7 +181,7 @@ class Needs:
         obtained. Whether the image is unpacked is decided where it is placed; unless the user has chosen a form, it is
         assumed to be.
         """
-        if not self.elsewhere:
+        if not self.on_cluster:
             return 0
         settings, placed_bytes = self.settings, 0
         if settings.image is not None and settings.kind_of("images").takes_memory:
@@ -257,10 +257,10 @@ class Needs:
         Snakemake take precedence, once the start of a run has read them.
         """
         room: dict[str, int] = {}
-        if not self.elsewhere:
+        if not self.on_cluster:
             all_bytes = min([psutil.virtual_memory().total, *(limit_bytes for limit_bytes, _ in memory())])
             room["mem_mb"] = int(0.95 * all_bytes / MEGABYTE)
-        if not self.elsewhere or self.settings.kind_of("work").remote:
+        if not self.on_cluster or self.settings.kind_of("work").remote:
             tier = tiers_of(self.settings)["work"]
             if os.path.isdir(tier.path):
                 room["work_mb"] = tier.free_bytes() // MEGABYTE

@@ -102,7 +102,7 @@ def check_node(settings: Settings, places: Places, node_class: str, marks: Marks
     for name, declared in settings.tiers.items():
         row = {**node, "tier": name, "in_use": name in settings.tiers_in_use, "path": declared.path}
         row |= {"kind": declared.kind, "there": False, "writable": False}
-        with saying_why(row):
+        with noting_problem(row):
             tier = Tier.from_settings(declared)
             tier.require_answer()
             tier = tier.here()
@@ -117,7 +117,7 @@ def check_node(settings: Settings, places: Places, node_class: str, marks: Marks
 
 
 @contextmanager
-def saying_why(row: Row) -> Iterator[None]:
+def noting_problem(row: Row) -> Iterator[None]:
     """Note an error as the problem of a tier, in one line that names the tier."""
     try:
         yield
@@ -135,7 +135,7 @@ def look_at(tier: Tier, places: Places, row: Row) -> None:
     if tier.read_only:
         return
     folder = folder_on(tier, places).with_name(f"{socket.gethostname()}-{os.getpid()}")
-    with saying_why(row):
+    with noting_problem(row):
         try:
             write_and_read(folder / "written", secrets.token_hex(8))
             row["writable"] = True

@@ -171,16 +171,16 @@ def longest_first(table: Path) -> list[str]:
     return sorted(selected, key=lambda name: -size_of(selected[name]))
 
 
-def names_of_shares(count: int, settings: Settings, elsewhere: bool) -> list[str]:
+def names_of_shares(count: int, settings: Settings, on_cluster: bool) -> list[str]:
     """The names of the shares of ``count`` participants.
 
     >>> from unittest.mock import Mock
     >>> settings = Mock(**{"shares.participants": 16})
-    >>> names_of_shares(33, settings, elsewhere=True), names_of_shares(33, settings, elsewhere=False)
+    >>> names_of_shares(33, settings, on_cluster=True), names_of_shares(33, settings, on_cluster=False)
     (['1-of-3', '2-of-3', '3-of-3'], ['1-of-1'])
     """
     size = settings.shares.participants or (1 if settings.is_app else PARTICIPANTS_OF_A_JOB)
-    shares = -(-count // size) if elsewhere else min(count, 1)
+    shares = -(-count // size) if on_cluster else min(count, 1)
     return [f"{number}-of-{shares}" for number in range(1, shares + 1)]
 
 

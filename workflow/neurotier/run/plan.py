@@ -26,7 +26,7 @@ from neurotier.run.adoption import name_of_job
 from neurotier.run.jobs import load_dataset, noted, run_facts
 from neurotier.run.needs import Needs
 from neurotier.run.participants import CALIBRATION, Made, Wanted, name_of, names_of_shares, selected_in
-from neurotier.run.snakemake_internals import errors_in_a_line
+from neurotier.run.snakemake_internals import errors_as_one_line
 
 UNDECIDING = ("version", "threads", "memory_mb", "work_factor")
 """Options of a tool that do not affect its results: its resource needs, and the command that prints its version."""
@@ -39,7 +39,7 @@ class Plan(Needs):
     ----------
     settings, places
         Of the run.
-    elsewhere
+    on_cluster
         Whether participant jobs run on the nodes of a cluster, to which this machine need not belong.
     in_job
         Whether this is the Snakemake inside a cluster job, which must not read the whole index.
@@ -56,11 +56,11 @@ class Plan(Needs):
         self,
         settings: Settings,
         places: Places,
-        elsewhere: bool = False,
+        on_cluster: bool = False,
         in_job: bool = False,
         cluster_class: str = "",
     ) -> None:
-        super().__init__(settings, places, elsewhere)
+        super().__init__(settings, places, on_cluster)
         self.in_job, self.cluster_class = in_job, cluster_class
         self.serial, self.unfinished = f"{secrets.randbelow(10**8):08}", set[str]()
         self.taken_over: Mapping[str, str] = {}
@@ -69,7 +69,7 @@ class Plan(Needs):
     @property
     def node_class(self) -> str:
         """Class of the nodes that jobs run on; empty if jobs run on this host and no class is configured."""
-        return self.settings.node_class or (self.cluster_class if self.elsewhere else "")
+        return self.settings.node_class or (self.cluster_class if self.on_cluster else "")
 
     @property
     def is_plain(self) -> bool:
@@ -83,13 +83,13 @@ class Plan(Needs):
     @property
     def shares(self) -> list[str]:
         """The names of all shares, as used in the names of files."""
-        return self.named(self.every_share())
+        return self.names_in_files(self.all_shares())
 
-    def every_share(self) -> list[str]:
+    def all_shares(self) -> list[str]:
         """All shares; empty while there is no index."""
-        return names_of_shares(len(selected_in(self.places)), self.settings, self.elsewhere)
+        return names_of_shares(len(selected_in(self.places)), self.settings, self.on_cluster)
 
-    def named(self, shares: Iterable[str]) -> list[str]:
+    def names_in_files(self, shares: Iterable[str]) -> list[str]:
         """The names of shares, as used in the names of files: that of the existing marker, or a new one if there is no
         marker or a participant is not done.
 
@@ -100,19 +100,19 @@ class Plan(Needs):
         known = {name_of(name): name for name in markers if name_of(name) not in self.unfinished}
         return [known.get(share) or f"{share}.{self.taken_over.get(share, self.serial)}" for share in shares]
 
-    def works(self) -> dict[str, str]:
+    def names_of_jobs(self) -> dict[str, str]:
         """Names of the shares' jobs: a job of an earlier run with the same name does the same work, and is waited
         for."""
-        settings, analysis = noted(with_absolute_paths(self.settings, self.elsewhere)), self.analysis
+        settings, analysis = noted(with_absolute_paths(self.settings, self.on_cluster)), self.analysis
         with suppress(NeurotierError):  # the index is damaged, and will be made again
-            return {share: name_of_job(self.places, share, analysis, settings) for share in self.every_share()}
+            return {share: name_of_job(self.places, share, analysis, settings) for share in self.all_shares()}
         return {}
 
     def calibrated(self) -> list[Path]:
         """Marker that an advice's calibration is done: its participants are analysed before all others."""
-        return list(map(self.places.share, self.named([CALIBRATION])))
+        return list(map(self.places.share, self.names_in_files([CALIBRATION])))
 
-    @errors_in_a_line()
+    @errors_as_one_line()
     def markers(self, share: str) -> list[Path]:
         """The files that a share waits for: on a cluster, the marker that its images are fetched, since nodes may have
         no network access to fetch them.
@@ -129,7 +129,7 @@ class Plan(Needs):
                     "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile",
                 )
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
-        return first + ([self.places.got(share)] if self.elsewhere and not self.is_plain else [])
+        return first + ([self.places.got(share)] if self.on_cluster and not self.is_plain else [])
 
     def analysed(self) -> list[Path]:
         """Markers of all shares."""
@@ -145,7 +145,9 @@ class Plan(Needs):
         too."""
         return list(map(self.places.dropped, self.shares)) if self.settings.dataset.drop and not self.is_plain else []
 
-    def settle(self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True) -> list[str]:
+    def find_remaining(
+        self, made: Mapping[str, Made], forced: bool, slots: int | None, write: bool = True
+    ) -> list[str]:
         """Find out which participants are to be analysed (:mod:`neurotier.run.participants`): none until there is an
         index.
 
@@ -166,8 +168,8 @@ class Plan(Needs):
         # If these files are lost, all shares count as unfinished: Snakemake makes them again only if a pool waits for
         # them.
         has_lost = not all(file.exists() for file in (places.index / "tool.json", *self.image_facts()))
-        finished = {share for share in self.every_share() if not has_lost and done.issuperset(self.members(share))}
-        unfinished = {*self.every_share()} - finished
+        finished = {share for share in self.all_shares() if not has_lost and done.issuperset(self.members(share))}
+        unfinished = {*self.all_shares()} - finished
         if not write:
             self.unfinished = unfinished
         else:
@@ -203,7 +205,7 @@ class Plan(Needs):
                 is_whole = file.is_file() and not file.is_symlink() and places.share(file.name).is_file()
                 if name_of(file.name) not in finished or not is_whole:
                     remove_path(file)
-        for share in self.named(finished):
+        for share in self.names_in_files(finished):
             marker = places.share(share)
             if not marker.exists():  # dated like its newest input or output; otherwise later steps would be repeated
                 write_json(marker, {"failed": {}}, durable=False)
@@ -273,7 +275,7 @@ class Plan(Needs):
     def images_on_nodes(self) -> bool:
         """Whether each node of a cluster has its own copy of the image; the tool is then tried on a node, not here."""
         has_image = self.settings.image is not None
-        return self.elsewhere and has_image and is_per_node(self.settings, self.settings.placement["images"])
+        return self.on_cluster and has_image and is_per_node(self.settings, self.settings.placement["images"])
 
     def image_facts(self) -> list[Path]:
         """Files that an analysis in a container waits for."""

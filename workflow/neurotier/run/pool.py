@@ -74,7 +74,7 @@ from neurotier.run.jobs import (
 from neurotier.run.journal import SAY_S, Entry, add_entry, job_note
 from neurotier.run.needs import MEGABYTE, Granted, Needs
 from neurotier.run.participants import CALIBRATION, Wanted, images_of, key_of, members_of, name_of, selected_in
-from neurotier.run.stops import unwinding
+from neurotier.run.stops import raising_interrupted
 
 OOM_SCORE = 300
 """The ``oom_score_adj`` of a child: when memory is short, the kernel should kill a child and not the pool."""
@@ -89,14 +89,14 @@ class Child(NamedTuple):
         The stage, and the participant that it works for.
     pid
         Its process ID.
-    said
-        The connection on which it sends messages; closed when it ends.
+    connection
+        Carries its messages; closed when it ends.
     """
 
     stage: str
     name: str
     pid: int
-    said: Connection
+    connection: Connection
 
 
 class Children:
@@ -115,7 +115,7 @@ class Children:
             with suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
             try:
-                with unwinding():
+                with raising_interrupted():
                     return work(theirs)
             except Interrupted as interrupted:
                 return 128 + interrupted.signal_number
@@ -134,13 +134,13 @@ class Children:
 
         Process file descriptors (pidfd) are not used, since some clusters have kernels before 5.3, which lack them.
         """
-        for said in wait(self.running):
-            child = self.running[said]  # type: ignore[index]  # only connections are waited for
+        for connection in wait(self.running):
+            child = self.running[connection]  # type: ignore[index]  # only connections are waited for
             try:
-                yield child, child.said.recv(), None
+                yield child, child.connection.recv(), None
             except (EOFError, OSError):
-                del self.running[child.said]
-                child.said.close()
+                del self.running[child.connection]
+                child.connection.close()
                 _, status = os.waitpid(child.pid, 0)
                 yield child, None, os.waitstatus_to_exitcode(status)
 
@@ -175,7 +175,7 @@ class Turns:
             if waiting not in self.having and taken < self.limits[wanted]:
                 self.having.add(waiting)
                 with suppress(OSError):  # the child has ended, which the next wait notices
-                    waiting.said.send(wanted)
+                    waiting.connection.send(wanted)
 
 
 FETCH, ANALYSE, DROP = "get_images", "analyze_participant", "drop_images"
@@ -236,20 +236,20 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
     settings = load_settings(results)
     places = Places.from_settings(settings)
     names = request.only or members_of(request.share, places)
-    elsewhere = run_facts(places).get("elsewhere") is True and request.stage == ANALYSE
-    if elsewhere and not is_wanted(places):
+    on_cluster = run_facts(places).get("elsewhere") is True and request.stage == ANALYSE
+    if on_cluster and not is_wanted(places):
         say("neurotier: another run has begun since this job was submitted; it does nothing")
         return BusyError.exit_code
     end_with_parent()
     begin_log(log)
-    if request.attempt > 1 or (elsewhere and "SLURM_RESTART_COUNT" in os.environ):  # Slurm has requeued this job
+    if request.attempt > 1 or (on_cluster and "SLURM_RESTART_COUNT" in os.environ):  # Slurm has requeued this job
         add_entry(places, "again")
-    needs = Needs(settings, places, elsewhere)
-    divided = needs.divided((granted.threads or needs.threads) // needs.threads, names)
-    at_once = divided.at_once
-    granted = granted._replace(at_once=at_once, copying=divided.copying if request.share else 0)
+    needs = Needs(settings, places, on_cluster)
+    concurrency = needs.concurrency((granted.threads or needs.threads) // needs.threads, names)
+    at_once = concurrency.at_once
+    granted = granted._replace(at_once=at_once, copying=concurrency.copying if request.share else 0)
     pool = Pool(needs, request, granted, log)
-    if elsewhere:
+    if on_cluster:
         pool.job = job_note(name_of(request.share), names, at_once, at_once * needs.threads)
     pool.note_job()
     left = [name for name in names if request.stage != DROP and not places.record(name).exists()]
@@ -315,7 +315,7 @@ class Pool:
         self.limits = memory_mb, granted.work_mb, granted.work_files
         self.count = self.known = 0
         self.began_s = self.said_s = time.monotonic()
-        self.fetches = dataset.kind != "folder" and bool(request.share) and not needs.elsewhere
+        self.fetches = dataset.kind != "folder" and bool(request.share) and not needs.on_cluster
         ahead = needs.settings.dataset.ahead
         self.limit_bytes = math.inf if ahead is None else parse_size(ahead, "config key dataset.ahead")
 
@@ -340,7 +340,7 @@ class Pool:
             if stage == ANALYSE:
                 self.prepare_analysis(names)
             for name in left:
-                if self.fetches and not self.are_here(name):
+                if self.fetches and not self.has_images(name):
                     self.to_fetch.append(name)
                 elif stage == FETCH:
                     self.exit_codes[name] = 0
@@ -385,13 +385,13 @@ class Pool:
             try:
                 version = tool.version()
             except ToolError as error:
-                if self.needs.elsewhere:  # the head has the tool, and another node may have it
+                if self.needs.on_cluster:  # the head has the tool, and another node may have it
                     raise ContainerError(f"{error.what}, on {platform.node()}", error.where, error.fix) from None
                 # otherwise each participant reports it
         if UNKNOWN not in (version, wanted) and version != wanted:
             problem = f"its version is {version} on {platform.node()} now, and the results are made with {wanted}"
             fix = "load that one again or, to analyse everyone with this one, add --forcerun prepare_tool"
-            kind = ContainerError if self.needs.elsewhere else ToolError  # another node may have that version
+            kind = ContainerError if self.needs.on_cluster else ToolError  # another node may have that version
             raise kind(problem, f"tool {tool.name!r}", fix)
         tool.load()
 
@@ -481,7 +481,7 @@ class Pool:
             return str(error)
         return ""
 
-    def are_here(self, name: str) -> bool:
+    def has_images(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; for an app, which needs other files, too, a child
         checks it."""
         images, links_to = self.selected[name], self.settings.dataset.links_to
@@ -504,7 +504,7 @@ class Pool:
             while self.begin() or self.children.running:
                 for child, said, code in self.children.wait():
                     if code is not None:
-                        self.has_ended(child, code)
+                        self.handle_end(child, code)
                     elif child.stage == FETCH:
                         self.fetched[child.name] = said  # the cost of fetching
                     else:
@@ -542,7 +542,7 @@ class Pool:
             return True
         if any((one, TierError.exit_code) in self.retried for one in [*running, name]):
             return False  # one of them found the tier full although there seemed to be room
-        needed = self.needs.together(map(self.needs_of, [*running, name]), self.granted)
+        needed = self.needs.combined(map(self.needs_of, [*running, name]), self.granted)
         is_over = any(limit is not None and one > limit for limit, one in zip(self.limits, needed, strict=True))
         if is_over or len(running) >= self.granted.present:
             return False
@@ -580,7 +580,7 @@ class Pool:
         """Size of the images of participants."""
         return sum(size_of(self.selected[name]) for name in names)
 
-    def has_ended(self, child: Child, code: int) -> None:
+    def handle_end(self, child: Child, code: int) -> None:
         """Decide what happens next to a participant whose child has ended."""
         name, stage = child.name, child.stage
         self.turns.ask(child, "")
@@ -641,14 +641,14 @@ class Pool:
 
     def may_do_better(self, name: str, code: int) -> bool:
         """Whether another attempt may succeed: with more memory or, on a cluster, on another node."""
-        is_given_up = self.needs.elsewhere and not self.keep_going
+        is_given_up = self.needs.on_cluster and not self.keep_going
         if self.stage == FETCH:
             return code > 128 or not self.keep_going
         if self.request.marker is None or self.stage == DROP or is_given_up:
             return True
         if self.request.attempt >= ATTEMPTS or "failed" in self.fetched.get(name, {}):
             return False
-        return code > 128 or (self.needs.elsewhere and may_pass(code))
+        return code > 128 or (self.needs.on_cluster and may_pass(code))
 
     # The following methods run in children; each returns the exit code.
 

@@ -105,7 +105,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
             f"results folder {results}",
             "name one below that by its whole path (results=/PATH)",
         )
-    if "advise" in command.targets and plan.elsewhere and settings.is_campaign:
+    if "advise" in command.targets and plan.on_cluster and settings.is_campaign:
         raise SettingsError(
             "the runs of a campaign are not predicted for a cluster",
             "target advise",
@@ -113,7 +113,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
         )
     if command.targets - WITHOUT_DATASET:
         check_dataset(plan, say)
-        check_container_inputs(settings, plan.elsewhere)
+        check_container_inputs(settings, plan.on_cluster)
     if "comparison" in command.targets:  # raised by an input function, the error would be shown as a trace
         plan.compared()
     content_keys(settings)  # checks the description to rehearse; a campaign checks those of all its runs first
@@ -122,7 +122,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
             require_written(tier_named(settings, name), "probe")
     for name in settings.placed_tiers if command.is_dry_run else ():
         try:
-            if not (plan.elsewhere and is_per_node(settings, name)):  # nodes check their own tiers
+            if not (plan.on_cluster and is_per_node(settings, name)):  # nodes check their own tiers
                 tier_named(settings, name).check()
         except TierError as error:
             say(f"neurotier: a run would be refused: {error}")
@@ -200,14 +200,14 @@ FILTER_BYTES = 1_000_000
 """Largest size of a BIDS filter file, which is a few lines written by a person."""
 
 
-def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
+def check_container_inputs(settings: Settings, on_cluster: bool) -> None:
     """Check that the files and folders exist that the configuration makes available to containers.
 
     Parameters
     ----------
     settings
         The configuration.
-    elsewhere
+    on_cluster
         Whether containers run on the nodes of a cluster: binds then need not exist here, and the first job checks them.
 
     Raises
@@ -220,7 +220,7 @@ def check_container_inputs(settings: Settings, elsewhere: bool) -> None:
     """
     if settings.image is None:
         return
-    if not elsewhere:
+    if not on_cluster:
         further_binds(settings.containers.binds)
     if settings.is_app:
         for word in settings.containers.binds:
@@ -267,7 +267,7 @@ WHOLE = ("dataset", "tool", "app", "image")
 CONTENT = "content of the image"
 
 
-class Others(NamedTuple):
+class OtherResults(NamedTuple):
     """Results of which some were made with another dataset, tool or image than this run's: all of them are removed.
 
     Attributes
@@ -329,7 +329,7 @@ def made_with(plan: Plan) -> Record:
     return dict(json.loads(json.dumps(facts)))
 
 
-def other_results(plan: Plan, places: Places, command: Command) -> Others | None:
+def other_results(plan: Plan, places: Places, command: Command) -> OtherResults | None:
     """The results in this run's folder, if some of them were made with something else, for example because two folders
     were merged.
 
@@ -357,17 +357,17 @@ def other_results(plan: Plan, places: Places, command: Command) -> Others | None
     if not found:
         return None
     keys = differing(there := found[0], here)
-    made = f"{counted(found.count(there), 'participant')} analysed with {said(there, keys)}"
+    made = f"{counted(found.count(there), 'participant')} analysed with {in_words(there, keys)}"
     becomes = "are removed, and everyone is" if command.starts else "would be removed, and everyone would be"
-    line = f"neurotier: {places.derivatives}: {made} {becomes} analysed with {said(here, keys)}"
-    others = Others(places, line, any("app" in one for one in found))
+    line = f"neurotier: {places.derivatives}: {made} {becomes} analysed with {in_words(here, keys)}"
+    others = OtherResults(places, line, any("app" in one for one in found))
     is_history = "dataset" in keys and any((folder / ".git").exists() for folder in others.folders)
     if is_history or not command.forced:
         again = "have these removed and everyone analysed with --forcerun analyze_participants"
         more = f", or {again if command.targets - WITHOUT_DATASET else 'give the settings of these results'}"
         more = ": the history of its datasets is that of one source" if is_history else more
         raise SettingsError(
-            f"has {made}, and this run has {said(here, keys)}",
+            f"has {made}, and this run has {in_words(here, keys)}",
             f"results folder {places.results}",
             f"choose another folder with --config results=NAME{more}",
         )
@@ -388,7 +388,7 @@ def differing(there: Facts, here: Facts) -> list[str]:
     return [key for key in WHOLE if key in keys] or keys
 
 
-def said(made: Facts, keys: Iterable[str]) -> str:
+def in_words(made: Facts, keys: Iterable[str]) -> str:
     """Part of what results were made with, as text for people."""
     shown = {key: made.get(key) for key in keys if key in made or key not in ("tool", "app")}
     return ", ".join(f"{key} {'none' if value is None else value}" for key, value in shown.items())

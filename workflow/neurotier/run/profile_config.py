@@ -35,7 +35,7 @@ SLURM = ("neurotier-slurm", "slurm")
 """Executors of Snakemake that submit jobs to Slurm by means of the plugin ``slurm``."""
 
 
-class Told(NamedTuple):
+class UserCommand(NamedTuple):
     """What the user's command line and its profiles say, before Snakemake merges them.
 
     Attributes
@@ -60,7 +60,9 @@ class Told(NamedTuple):
     cores: int = 0
 
 
-def told(arguments: Sequence[str] | None, snakefile: Path, directory: Path | None = None, cores: int = 0) -> Told:
+def read_command(
+    arguments: Sequence[str] | None, snakefile: Path, directory: Path | None = None, cores: int = 0
+) -> UserCommand:
     """Read what a Snakemake command and its profiles say.
 
     Parameters
@@ -81,7 +83,7 @@ def told(arguments: Sequence[str] | None, snakefile: Path, directory: Path | Non
         If the requested workflow profile is not found: Snakemake would go on with another placement.
     """
     if arguments is None:
-        return told_before()
+        return inherited_command()
     options = options_of(arguments)
     names, merged = profiles(options, snakefile, directory), Record()
     for name in names:
@@ -90,7 +92,7 @@ def told(arguments: Sequence[str] | None, snakefile: Path, directory: Path | Non
     resources = default_resources(given(options, names, "default_resources"))
     chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
     node_class = "-".join(filter(None, chosen)) or SOME_NODES
-    said = Told(merged, "" if executor in HERE else executor, node_class, cores)
+    said = UserCommand(merged, "" if executor in HERE else executor, node_class, cores)
     os.environ[ENVIRONMENT] = json.dumps(said, default=refuse)
     return said
 
@@ -100,13 +102,16 @@ def refuse(value: object) -> NoReturn:
     raise SettingsError(f"{value} was read as a {type(value).__name__}", "a profile's config", "put it in quotes")
 
 
-def told_before() -> Told:
+def inherited_command() -> UserCommand:
     """What the main process left in the environment."""
-    return Told(*json.loads(os.environ.get(ENVIRONMENT, "[{}]")))
+    return UserCommand(*json.loads(os.environ.get(ENVIRONMENT, "[{}]")))
 
 
 def profiles(options: Namespace, snakefile: Path, directory: Path | None) -> list[str]:
-    """The profiles that a command line selects, the one that takes precedence last; parameters as :func:`told`."""
+    """The profiles that a command line selects, the one that takes precedence last.
+
+    Parameters as of :func:`read_command`.
+    """
     start = starting_folder(directory)
     asked = [name for name in options.profile or [] if name != "none"]
     names = [start / name if (start / name).exists() else name for name in asked]  # Snakemake searches for others

@@ -201,7 +201,7 @@ def run_row(
     whole = facts["started_s"] - CLOCKS_S, facts.get("ended_s", time.time()) + CLOCKS_S
     facts["clock_set"] = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)
     facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
-    needed_by = Needs(Settings.from_json(facts["settings"]), places, elsewhere=False)
+    needed_by = Needs(Settings.from_json(facts["settings"]), places, on_cluster=False)
     needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,

@@ -21,7 +21,7 @@ from neurotier.meter.measure import Interrupted
 from neurotier.run import jobs
 from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts
 from neurotier.run.journal import Step, add_entry
-from neurotier.run.stops import ending_with, runner, unwinding
+from neurotier.run.stops import ending_with, raising_interrupted, runner
 
 
 class Context(NamedTuple):
@@ -107,7 +107,7 @@ def script(snakemake: Any) -> Iterator[Context]:
     log, results, rule = Path(snakemake.log[0]), Path(snakemake.params.results), snakemake.rule
     try:
         write_text(log, "", durable=False)  # from here on all output is appended, that of tools, too
-        with unwinding(), log.open("a") as file, redirect_stdout(file), redirect_stderr(file):
+        with raising_interrupted(), log.open("a") as file, redirect_stdout(file), redirect_stderr(file):
             settings = load_settings(results)
             places = Places.from_settings(settings)
             own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # distinguishes the jobs of a rule

@@ -76,13 +76,13 @@ def draft() -> str:
     SourceError
         If there is no Slurm here, or it does not answer.
     """
-    text, why = slurm.answer("sinfo", "--noheader", f"--format={BETWEEN.join(COLUMNS.values())}")
+    text, why = slurm.run_command("sinfo", "--noheader", f"--format={BETWEEN.join(COLUMNS.values())}")
     nodes = nodes_in(text)
     if why or not nodes:
         raise SourceError(why or "sinfo names no partition", "site", "run it on a login node of a Slurm cluster")
     partitions = (
         dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII))
-        for line in slurm.answer("scontrol", "--oneliner", "show", "partition")[0].splitlines()
+        for line in slurm.run_command("scontrol", "--oneliner", "show", "partition")[0].splitlines()
     )
     return profile_of(nodes, {facts.get("PartitionName", ""): facts for facts in partitions}, asked_of_accounting())
 
@@ -93,7 +93,7 @@ def asked_of_accounting() -> Mine:
     def rows(*asked: str) -> list[list[str]]:
         return [
             line.split("|")
-            for line in slurm.answer("sacctmgr", "--noheader", "--parsable2", "show", *asked)[0].splitlines()
+            for line in slurm.run_command("sacctmgr", "--noheader", "--parsable2", "show", *asked)[0].splitlines()
             if line.count("|") == asked[-1].count(",")  # other lines are notices of the site
         ]
 

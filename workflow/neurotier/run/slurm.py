@@ -43,7 +43,7 @@ USUAL = {"None", "Priority", "Resources", "BeginTime", "Dependency", "JobArrayTa
 """Reasons why a job waits that will run without further action when it is its turn."""
 
 
-def answer(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> tuple[str, str]:
+def run_command(*command: str, patience_s: float = PATIENCE_S, **variables: str) -> tuple[str, str]:
     """Run a command of Slurm; returns what it printed, and a line that says why it failed. One of the two is empty.
 
     ``variables`` are set in its environment.
@@ -98,14 +98,14 @@ class Queued(NamedTuple):
     folder: str
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """Its state, with the reason if it waits, for people."""
         return f"{self.state} ({self.reason})" if self.state == "PENDING" else self.state
 
 
 def is_set_up() -> bool:
     """Whether this machine belongs to a Slurm cluster."""
-    return shutil.which("squeue") is not None and NOT_SET_UP not in answer("squeue", "--me")[1]
+    return shutil.which("squeue") is not None and NOT_SET_UP not in run_command("squeue", "--me")[1]
 
 
 def queue(*options: str) -> dict[str, Queued]:
@@ -122,7 +122,9 @@ def queue(*options: str) -> dict[str, Queued]:
         return {}
     # Job numbers are not passed to squeue: if Slurm has forgotten one of them, some versions print nothing. Without
     # --all squeue leaves out jobs in partitions that are hidden, or closed to the user by now.
-    said, reason = answer("squeue", "--me", "--all", "--noheader", "--array", "--format=%i|%T|%j|%r|%N|%Z", *options)
+    said, reason = run_command(
+        "squeue", "--me", "--all", "--noheader", "--array", "--format=%i|%T|%j|%r|%N|%Z", *options
+    )
     if reason and (NOT_SET_UP not in reason or options):  # a caller that passes options has jobs in Slurm
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
     found = (line.split("|", 5) for line in said.splitlines())
@@ -137,7 +139,7 @@ def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S
     clusters."""
     if not numbers:
         return {}
-    answer("scancel", *options, *numbers)
+    run_command("scancel", *options, *numbers)
     deadline_s = time.monotonic() + patience_s
     while still := {number: job.state for number, job in queue(*options).items() if number in numbers}:
         if time.monotonic() > deadline_s:

@@ -75,7 +75,7 @@ def translated(names: Mapping[str, str], given: Iterable[object]) -> frozenset[s
 
 
 @contextmanager
-def errors_in_a_line() -> Iterator[None]:
+def errors_as_one_line() -> Iterator[None]:
     """End this process with one line at an error or Ctrl-C: for exceptions in Snakefiles and hooks, Snakemake would
     show a trace."""
     try:
@@ -89,7 +89,7 @@ def errors_in_a_line() -> Iterator[None]:
     sys.exit(1)
 
 
-def name_pages(pages: Sequence[Path]) -> None:
+def announce_pages(pages: Sequence[Path]) -> None:
     """Tell logger plugins which pages were requested, by a record without a message, which Snakemake itself ignores.
 
     The plugin ``neurotier`` names them if there is nothing to be done. If a workflow includes this one twice, each
@@ -111,7 +111,7 @@ def main_snakefile(workflow: Any) -> Path:
     return Path(workflow.main_snakefile)
 
 
-def other_folder(workflow: Any) -> Path | None:
+def directory_option(workflow: Any) -> Path | None:
     """The folder given with ``--directory`` on the command line or in a profile (``overwrite_workdir``, 4.0)."""
     given = workflow.overwrite_workdir
     return given and Path(given)
@@ -224,7 +224,7 @@ def first_reading(workflow: Any, results: Path, *made: Any) -> tuple[Any, ...]:
     return readings.setdefault((id(workflow), results), made)
 
 
-def ask_first(workflow: Any, function: Callable[[Any], list[str]]) -> None:
+def call_before_inputs(workflow: Any, function: Callable[[Any], list[str]]) -> None:
     """Make Snakemake call an input function before it looks at any rule's inputs (``Namedlist._names``, 5.0).
 
     The work of a start must be done before Snakemake looks at any file, whichever rule or file is requested. The
@@ -248,7 +248,7 @@ def set_limits(workflow: Any, limits: Mapping[str, int]) -> None:
             workflow.register_resource(name, limit)
 
 
-def make_anew(workflow: Any, file: Path) -> None:
+def force_rule_of(workflow: Any, file: Path) -> None:
     """Make Snakemake run the rule of a file even if the file exists (``DAG.forcefiles``, 5.0)."""
     workflow.dag.forcefiles.add(str(file))
 
@@ -264,25 +264,25 @@ def outputs_of(workflow: Any, file: Path) -> list[Path]:
     return []
 
 
-def run_locally_but(workflow: Any, names: Iterable[str]) -> None:
+def run_locally_except(workflow: Any, names: Iterable[str]) -> None:
     """Make all rules local except the named ones, which become cluster jobs (the ``localrules`` list).
 
     The documented ways are that list and ``localrule: True`` in each rule. With both, the many local rules would have
     to be named instead of the few others, and the list needs the names that rules have in a workflow that includes this
     one as a module.
     """
-    elsewhere = set(map(workflow.modifier.avail_rulename, names))
-    workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in elsewhere))
+    on_cluster = set(map(workflow.modifier.avail_rulename, names))
+    workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in on_cluster))
 
 
-def call_around(workflow: Any, **functions: Callable[[], None]) -> None:
+def add_hooks(workflow: Any, **functions: Callable[[], None]) -> None:
     """Make ``onstart``, ``onsuccess`` and ``onerror`` call functions before what they already do (``_onstart``).
 
     To be called once all rules have been read: until then Snakemake ignores hooks of a module (6.0).
     """
 
     def call_both(function: Callable[[], None], known: Callable[[Any], None], log: Any) -> None:
-        with errors_in_a_line():
+        with errors_as_one_line():
             function()
         known(log)
 
@@ -307,7 +307,7 @@ def close_logs(workflow: Any) -> None:
                 os.chmod(file, 0o600)
 
 
-def show_no_traces_of_lost_disks(workflow: Any) -> None:
+def hide_traces_of_lost_disks(workflow: Any) -> None:
     """If the disks that hold Snakemake's own files are lost, prevent traces that would hide the line that says what is
     wrong.
 
@@ -318,7 +318,7 @@ def show_no_traces_of_lost_disks(workflow: Any) -> None:
     logging.raiseExceptions = False
 
 
-def name_lost_disks(workflow: Any) -> None:
+def report_lost_disks(workflow: Any) -> None:
     """End the run with one line if a job cannot be started because of a disk error (``JobScheduler.run``, 8.0).
 
     Snakemake removes a job's files before it tries the job again; if it cannot, it shows a trace.
@@ -336,7 +336,7 @@ def name_lost_disks(workflow: Any) -> None:
     workflow.scheduler.run = begin_or_fail
 
 
-def log_apart(workflow: Any, folder: Path) -> None:
+def separate_slurm_logs(workflow: Any, folder: Path) -> None:
     """Make the plugin slurm (2.8) keep its logs in a folder of this run's own, below ``folder`` or ``slurm-logdir``.
 
     At its end, the plugin removes all empty folders below its log folder. By default all runs in a working folder share
@@ -351,7 +351,7 @@ def log_apart(workflow: Any, folder: Path) -> None:
         executor.slurm_logdir = folder / name
 
 
-def on_submission(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
+def report_submissions(workflow: Any, logs: Path, tell: Callable[..., None]) -> None:
     """Report each submitted job that has a log below ``logs`` (``SubmittedJobInfo``, 8.0): its number, the rule that
     its log is named after, its share, and the log. Other jobs belong to other modules, or to a workflow that includes
     this one.
@@ -447,7 +447,7 @@ def default_resources(given: Any) -> dict[str, str]:
 # Signals; those that end a run are handled in neurotier.run.stops.
 
 
-def spare_jobs_interrupts() -> None:
+def ignore_interrupts_in_jobs() -> None:
     """Make jobs on this machine ignore SIGINT, which a terminal sends to them, too.
 
     Python would show a trace of the import that it is in, since a rule's script has no handler until it has imported

@@ -63,7 +63,7 @@ class MainStop:
 main_stop = MainStop()
 
 
-def heed(handler: Callable[[int, Any], None]) -> dict[int, Any]:
+def handle_stop_signals(handler: Callable[[int, Any], None]) -> dict[int, Any]:
     """Install a handler for the signals that end a process; returns the previous handlers by signal. Signals that were
     ignored when this process was started (``nohup``) stay ignored."""
     heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -79,7 +79,7 @@ def end_at_signals() -> None:
     ``KeyboardInterrupt`` makes ``JobScheduler.schedule`` abandon what it is doing (seen in 9.19 to 9.27).
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if a parent's SIG_IGN were inherited, exit codes would be lost
-    main_stop.before = heed(main_stop.handle)
+    main_stop.before = handle_stop_signals(main_stop.handle)
 
 
 def jobs_have_ended() -> str:
@@ -110,7 +110,7 @@ def kill_jobs() -> None:
 
 
 @contextmanager
-def unwinding() -> Iterator[None]:
+def raising_interrupted() -> Iterator[None]:
     """Turn the first signal into an exception, so that files and children are cleaned up on the way out; ignore later
     ones.
 
@@ -126,7 +126,7 @@ def unwinding() -> Iterator[None]:
             came.append(number)
             raise Interrupted(number)
 
-    before = heed(unwind)
+    before = handle_stop_signals(unwind)
     try:
         yield
     except KeyboardInterrupt:  # PySpark has a handler of its own for Ctrl-C

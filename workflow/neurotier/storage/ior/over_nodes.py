@@ -103,7 +103,7 @@ class IorOverNodes(Ior):
         How to get nodes.
     """
 
-    elsewhere = True
+    on_cluster = True
     cluster: Cluster
 
     def require(self) -> None:

@@ -51,7 +51,7 @@ class ProbePlan:
         Cores that Snakemake was given; on a cluster, those of a job.
     node_class
         Class of the nodes that are measured; empty for this host.
-    elsewhere
+    on_cluster
         Whether other nodes are measured, to which nothing that can be seen on this one applies.
     """
 
@@ -59,7 +59,7 @@ class ProbePlan:
     places: Places
     cores: int | None
     node_class: str = ""
-    elsewhere: bool = False
+    on_cluster: bool = False
 
     @property
     def tiers(self) -> list[str]:
@@ -103,9 +103,9 @@ class ProbePlan:
         probe, declared = self.settings.probe, tier_named(self.settings, tier)
         effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}
         place = {"path": str(declared.path), "kind": declared.kind}
-        if not self.elsewhere:
+        if not self.on_cluster:
             place["kernel"] = platform.release()
-        if not declared.node and not self.elsewhere:
+        if not declared.node and not self.on_cluster:
             mount = find_mount(declared.path)
             place |= {"mount_point": mount.mount_point, "fs_type": mount.fs_type, "device": mount.source}
         return {**place, **effort, "streams": self.streams(tier)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from neurotier.__main__ import CANNOT_READ, main
 from neurotier.core.errors import SettingsError
-from neurotier.run.asked import lay_out, open_page
+from neurotier.run.commands import open_page, set_up_folder
 
 
 @pytest.fixture
@@ -61,5 +61,5 @@ def test_a_folder_is_not_replaced_by_a_description(tmp_path: Path, capsys: pytes
 def test_nothing_is_laid_out_in_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "dataset_description.json").touch()
     with pytest.raises(SettingsError, match="is a BIDS dataset, which is only read"):
-        lay_out(tmp_path)
+        set_up_folder(tmp_path)
     assert len(list(tmp_path.iterdir())) == 1

@@ -41,7 +41,7 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
         forget_stopped(places, latest_run(places))
     jobs, others = left_jobs(places)
     for number, job in jobs.items():
-        print(f"{number}\t{job.said}\t{job.name.removeprefix(prefix_of(places))}")
+        print(f"{number}\t{job.description}\t{job.name.removeprefix(prefix_of(places))}")
     for number, run in others.items():
         print(f"{number}\tstate not known\trun {run}")
     return 0
@@ -137,7 +137,7 @@ COPIED = ("config", "profiles", "containers")
 """Copied, since users change these."""
 
 
-def lay_out(folder: Path) -> list[str]:
+def set_up_folder(folder: Path) -> list[str]:
     """Set up a folder with the workflow, its configuration and profiles; returns lines that say what to do next.
 
     If the folder has been set up before, the workflow is switched to this version and missing files are copied;
