@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCK := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
     --python-platform linux
-# uv takes a third of pip's time, and knows nothing of pip's configuration: where that is needed, pip does the work.
+# uv takes a third of pip's time, but ignores pip's configuration; if it fails for that reason, pip does the work.
 INSTALL := $(BIN)/pip install -qq --disable-pip-version-check --require-hashes
 INSTALL_FAST := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes
 DEMO := snakemake --workflow-profile profiles/local --cores 2

@@ -9,7 +9,7 @@ from typing import Any
 
 from neurotier.core.tables import Row, columns, write_plain
 from neurotier.pages import page_called
-from neurotier.pages.kit.page import BESIDE, Data
+from neurotier.pages.kit.page import COMPANION_FILES, Data
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -89,7 +89,7 @@ def page_of(room: str, folder: Path, settings: Any = None, **tables: list[Row]) 
     said = page.render(Data(whole, settings), folder, settings)
     reader = read(folder / f"{room}.html")
     drawn = {path.stem for path in (folder / room / "figures").glob("*.svg")}
-    assert all((folder / room / "figures" / f"{name}.{kind}").exists() for name in drawn for kind in BESIDE)
+    assert all((folder / room / "figures" / f"{name}.{kind}").exists() for name in drawn for kind in COMPANION_FILES)
     for kind, address in reader.addresses:
         assert address.startswith(("#", "data:")) or (folder / address).exists(), (kind, address)
     return said, reader

@@ -217,7 +217,7 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
     first = folder / "part_0.nii.gz"
     settings = settings_at(bigbrain={"source": str(folder)})
     plan = BigBrainPlan(settings, Places.from_settings(settings))
-    asked = plan.asked_blocks(SimpleNamespace(tier="disk"))
+    asked = plan.blocks_params(SimpleNamespace(tier="disk"))
 
     def refused(line: str, **given: int) -> None:
         with pytest.raises(SourceError, match=rf"^{re.escape(line)}"):
@@ -229,7 +229,7 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
     copy.get("blocks", result_renderer="disabled")
     blocks = make(tmp_path, source=str(folder))
     assert [np.array_equal(voxels(block.file), random_voxels(n)) for n, block in enumerate(blocks)] == [True] * 3
-    assert plan.asked_blocks(SimpleNamespace(tier="disk")) == asked  # fetching is no change
+    assert plan.blocks_params(SimpleNamespace(tier="disk")) == asked  # fetching is no change
 
     second = folder / "part_1.nii.gz"
     copy.drop(str(second), result_renderer="disabled")

@@ -14,9 +14,9 @@ from neurotier.pages.comparison.verdict import (
     INSEPARABLE,
     Comparison,
     FamilyVerdict,
+    all_compared,
     causes_text,
     counts_text,
-    everything_compared,
     families,
     inputs_text,
     judge,
@@ -61,18 +61,18 @@ def test_a_campaign_alone_is_in_blocks() -> None:
 
 def test_everything_that_is_there_is_compared(tmp_path: Path) -> None:
     places, _ = make_results(tmp_path / "a", 5)
-    assert everything_compared(None, [], None).runs == []
-    (run,) = everything_compared(None, [str(places.results)], None).runs
+    assert all_compared(None, [], None).runs == []
+    (run,) = all_compared(None, [str(places.results)], None).runs
     assert (run["origin"], run["participants"]) == (str(places.results), 5)
     with pytest.raises(InputError):
-        everything_compared(None, [str(places.results)], str(tmp_path / "gone"))
+        all_compared(None, [str(places.results)], str(tmp_path / "gone"))
     with pytest.raises((InputError, OSError)):
-        everything_compared(tmp_path / "gone.json", [], None)
+        all_compared(tmp_path / "gone.json", [], None)
 
 
 def test_the_terminal_is_told_what_the_page_says(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path / "a", 5)
-    write_comparison_tables(everything_compared(None, [str(places.results)], None), places.comparison)
+    write_comparison_tables(all_compared(None, [str(places.results)], None), places.comparison)
     assert partial.verdict(settings, places)[0] == "1 run compared, 0 left out"
 
 

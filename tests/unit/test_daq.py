@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.core.tiers import Tier
-from neurotier.storage.daq.holding import answer, lines, most_held
-from neurotier.storage.daq.walk import HEADER, MAGIC, Point, backlog, check_job, judged, write_job
+from neurotier.storage.daq.holding import lines, most_held, summary
+from neurotier.storage.daq.walk import HEADER, MAGIC, Point, backlog, check_job, judge_writers, write_job
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
 from told import told
@@ -93,7 +93,7 @@ def test_buffer_is_told_where_it_is_known_and_a_rare_flush_excuses_little(
     row |= {"writers": 2, "record_bytes": 5}
     row |= {"throughput_bytes_per_s": reached * 1000, "backlog_peak_bytes": peak_bytes}
     curve = [] if left_bytes is None else [(2.0, left_bytes)]
-    assert told(judged(row, [reached * 1000], curve, settings), "late_writers buffer_bytes") == expected
+    assert told(judge_writers(row, [reached * 1000], curve, settings), "late_writers buffer_bytes") == expected
 
 
 def test_writers_that_keep_up_need_no_more_at_their_end_than_before(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_writers_whose_point_failed_are_not_called_tried() -> None:
     of_one = {"writer_mean_bytes_per_s": 10, "throughput_bytes_per_s": 10, "input_bytes_per_s": 10}
     rows = [{"status": "measured", "writers": 1} | about | of_one, {"status": "failed: full", "writers": 4} | about]
     ((name, line),) = lines(rows).items()
-    assert answer(name, line, 100).startswith("disk, psync holds 1 writer at 10.0 B/s, the most that were measured; ")
+    assert summary(name, line, 100).startswith("disk, psync holds 1 writer at 10.0 B/s, the most that were measured; ")
 
 
 SHORT: dict[str, Any] = {"writers": [2], "rate": "2 MB", "seconds": 0.2}

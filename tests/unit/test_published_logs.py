@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from neurotier.bigbrain.conditions import BLOCK_BYTES
 from neurotier.model.machine import Processors
-from neurotier.pages.comparison.verdict import Comparison, everything_compared
+from neurotier.pages.comparison.verdict import Comparison, all_compared
 from neurotier.published.bids_app import CONDITIONS, published_runs
 from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE, read_run
 from neurotier.published.conditions import condition
@@ -106,7 +106,7 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     log(tmp_path / inside / "in-mem-4", TASKS)
     log(tmp_path / inside / "logs-of-nobody", TASKS)
     published = published_runs(tmp_path)
-    assert everything_compared(None, [], str(tmp_path)) == published
+    assert all_compared(None, [], str(tmp_path)) == published
     (run,) = published.runs
     assert run["start_s"] == 1567544400.0  # 21:00 UTC
     assert told(run, "run placement cache valid participants failed") == "in-mem-4 Optane Memory mode memory valid 3 0"

@@ -16,7 +16,7 @@ from neurotier.published.conditions import condition, condition_of
 from neurotier.published.knowledge import Learner, evidence_of, shipping_in
 from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
-from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, left_out, scores
+from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, held_out_conditions, scores
 from published_logs import DISK_BENCH, spark_log, spark_task, whole_log, write_log
 from told import told
 
@@ -52,7 +52,7 @@ def test_nothing_of_what_is_held_out_has_a_part_in_its_prediction(waves: Predict
     """Were the runs of the condition, or of the device, others, the prediction and its interval were the same."""
     replay = waves.replay
     for held_out in (CONDITION, DEVICE):
-        held = left_out(DRAM_25, replay.conditions, held_out)
+        held = held_out_conditions(DRAM_25, replay.conditions, held_out)
         assert (DRAM_96 in held) == (held_out == DEVICE)
         other = without_runs_of(replay, *held)
         first = waves.predict(DRAM_25, held, held_out)

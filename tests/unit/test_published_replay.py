@@ -15,7 +15,7 @@ from neurotier.pages.bigbrain.tables import published_name
 from neurotier.pages.kit.chart import Chart
 from neurotier.pages.published import PAGE, replayed
 from neurotier.published.claims import CONTRADICTED, HOLDS, PARTLY, UNKNOWN, claim_rows, counts_text
-from neurotier.published.conditions import absent, condition, device_and_mode
+from neurotier.published.conditions import condition, device_and_mode, missing_conditions
 from neurotier.published.replay import Replay, read_published, write_tables
 from neurotier.published.skipped import DAMAGED, UNNAMED
 from page_reader import read
@@ -75,7 +75,7 @@ def test_conditions_of_the_paper_and_others(replay: Replay) -> None:
         "40 µm, gnu-parallel on Isilon, App Direct, 96 at once",
     ], "what was made again is that of the paper, and what is not whole is none"
     assert len(replay.conditions[DRAM]) == 2
-    missing = absent(replay.conditions)
+    missing = missing_conditions(replay.conditions)
     assert missing[1] == ["Optane, App Direct", "local SSD, Memory mode", "Isilon, Memory mode", "Isilon, App Direct"]
     assert {number: missing[number] for number in (5, 6, 7, 8)} == {number: ["all"] for number in (5, 6, 7, 8)}
 
@@ -156,7 +156,7 @@ def test_the_published_subset(reference: Path) -> None:
     assert [one.device for one in printed] == ["DRAM", "Optane", "local SSD", "Isilon"]
     for one in printed:
         assert tuple(round(value, 1) for value in one.means) == one.published
-    assert absent(replay.conditions).keys() == {5, 6, 7, 8}
+    assert missing_conditions(replay.conditions).keys() == {5, 6, 7, 8}
     assert charts_of(replay, [])["bigbrain_makespans"].says.endswith("954 s (spark on Optane, App Direct, 25 at once)")
     estimates = [replay.equation_one_s(condition) for condition in replay.conditions]
     assert [round(value or 0) for value in estimates[:7]] == [37, 55, 55, 467, 467, 1342, 1342]

@@ -27,7 +27,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.staging import scaling
 from neurotier.storage.spread import MEASURED
 from neurotier.storage.staging import program
-from neurotier.storage.staging.curves import synchronising
+from neurotier.storage.staging.curves import longest_wait
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
 from neurotier.storage.staging.walk import scratch
@@ -138,7 +138,7 @@ def test_what_contents_take_to_make_and_to_compare_is_no_response_time(
         steps = said[1:]
         assert [step["wrong"] for step in steps] == [[]] * 3
         assert max(max(step["write_s"], step["read_s"]) for step in steps) < TAKEN_S
-        waiting = synchronising({**step, "status": MEASURED} for step in steps)
+        waiting = longest_wait({**step, "status": MEASURED} for step in steps)
         assert waiting
         assert (waiting[0] == 0) == (count == 1)
 

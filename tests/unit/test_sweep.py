@@ -17,8 +17,8 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row
 from neurotier.pages.kit.page import GOOD, OPEN, Data
 from neurotier.pages.sweep import verdicts
-from neurotier.storage.fio import BUFFERED, Access, takes_direct
-from neurotier.storage.sweep.walk import Point, left_out, way_of
+from neurotier.storage.fio import BUFFERED, Access, supports_direct
+from neurotier.storage.sweep.walk import Point, access_for, reason_left_out
 from workloads import MIB, TINY_SWEEP
 
 KIB = 1 << 10
@@ -52,7 +52,7 @@ def point(**changes: Any) -> Point:
     ],
 )
 def test_way_suits_tier_and_point(asked: dict[str, Any], best: Access, way: Access) -> None:
-    assert way_of(point(**asked), best) == way
+    assert access_for(point(**asked), best) == way
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_way_suits_tier_and_point(asked: dict[str, Any], best: Access, way: Acce
     ],
 )
 def test_what_cannot_be_measured_is_left_out(asked: dict[str, Any], way: Access, reason: str) -> None:
-    assert left_out(point(**asked), way, {4 * KIB, 16 * MIB}, 64 << 30) == reason
+    assert reason_left_out(point(**asked), way, {4 * KIB, 16 * MIB}, 64 << 30) == reason
 
 
 def test_direct_reading_is_tried(tmp_path: Path, memory: Path) -> None:
@@ -79,7 +79,7 @@ def test_direct_reading_is_tried(tmp_path: Path, memory: Path) -> None:
     for folder, block_bytes in itertools.product((tmp_path, memory), (100, 4096)):
         (folder / "file").write_bytes(bytes(2 * block_bytes))
         dd = ["dd", f"if={folder}/file", "of=/dev/null", "iflag=direct", f"bs={block_bytes}", "skip=1", "count=1"]
-        assert takes_direct(folder, block_bytes) == (subprocess.run(dd, capture_output=True).returncode == 0)
+        assert supports_direct(folder, block_bytes) == (subprocess.run(dd, capture_output=True).returncode == 0)
         assert [path.name for path in folder.glob("*") if path.is_file()] == ["file"]
 
 

@@ -16,7 +16,7 @@ rule run_bigbrain:
         probes=1,
     params:
         results=RESULTS,
-        asked=bigbrain.asked_of_node(configuration),
+        asked=bigbrain.node_configuration(configuration),
     message:
         "Incrementing blocks on a node"
     script:

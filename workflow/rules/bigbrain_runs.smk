@@ -21,7 +21,7 @@ rule make_blocks:
         LOGS / "make_blocks/{tier}.log",
     params:
         results=RESULTS,
-        asked=bigbrain.asked_blocks,
+        asked=bigbrain.blocks_params,
     message:
         "Making blocks on the tier {wildcards.tier}"
     script:
@@ -40,7 +40,7 @@ rule begin_increment:
         LOGS / "begin_increment/{run}.log",
     params:
         results=RESULTS,
-        asked=bigbrain.asked_increment,
+        asked=bigbrain.increment_params,
     message:
         "Beginning {wildcards.run}"
     script:

@@ -92,7 +92,7 @@ class BigBrainPlan:
         """Amount of this resource that a job of a run takes."""
         return self.shares // parallelism_of(run)
 
-    def asked_for(self, run: str) -> BigBrainSettings:
+    def settings_of(self, run: str) -> BigBrainSettings:
         """The settings of a run: those of the configuration, or, for a calibration, one iteration on small blocks.
 
         A calibration measures the costs other than reading. With a pairing that makes reading part of incrementing,
@@ -115,14 +115,14 @@ class BigBrainPlan:
         """The source of a run's blocks."""
         from neurotier.bigbrain.blocks.sources import source_of  # imported here, since other targets do not need it
 
-        return source_of(self.asked_for(run))
+        return source_of(self.settings_of(run))
 
     @cached_property
     def names(self) -> Callable[[str], list[str]]:
         """A function that looks up the names of a run's blocks only once, since Snakemake asks for every job."""
         return cache(lambda run: self.source(run).names())
 
-    def asked_blocks(self, wildcards: Any) -> Record:
+    def blocks_params(self, wildcards: Any) -> Record:
         """What determines the blocks on a tier; if it changes, they are made again."""
         from neurotier.bigbrain.blocks.sources import versions_of  # as above
 
@@ -130,13 +130,13 @@ class BigBrainPlan:
         about = {"files": short_hash("\n".join(versions_of(self.asked))), "path": str(tier.path), "kind": tier.kind}
         return {key: getattr(self.asked, key) for key in BLOCK_KEYS} | about
 
-    def asked_increment(self, wildcards: Any) -> Record:
+    def increment_params(self, wildcards: Any) -> Record:
         """What determines the work on the blocks; if it changes, the work is done again."""
         keys = CALIBRATION_KEYS if is_calibration(wildcards.run) else INCREMENT_KEYS
         more = SPARK_KEYS if wildcards.run.startswith(f"{SPARK}/") else ()
         return {key: getattr(self.asked, key) for key in (*keys, *more)}
 
-    def asked_of_node(self, configuration: Record) -> Record:
+    def node_configuration(self, configuration: Record) -> Record:
         """The part of the given configuration that tells a node of a cluster what to do."""
         results_tier = self.settings.placement["results"]
         return {
@@ -193,7 +193,7 @@ class BigBrainPlan:
         """The files that the check of a run waits for."""
         if not run.startswith(f"{SNAKEMAKE}/"):
             return [self.places.bigbrain_run(run) / FINISHED]
-        return [self.record(run, name, self.asked_for(run).iterations) for name in self.names(run)]
+        return [self.record(run, name, self.settings_of(run).iterations) for name in self.names(run)]
 
     def probes(self) -> list[Path]:
         """The probes of the tiers, on which predictions are based; none if nothing is predicted."""
@@ -227,7 +227,7 @@ class BigBrainPlan:
 
     def task(self, run: str) -> Task:
         """A run with all that its workers need to know; the blocks of a calibration are made only when it begins."""
-        asked, (pinned, nodes) = self.asked_for(run), pinning(self.asked.numa)
+        asked, (pinned, nodes) = self.settings_of(run), pinning(self.asked.numa)
         made = () if is_calibration(run) else read_manifest(self.places.bigbrain_blocks(tier_of(run)))
         return Task(
             run=run,

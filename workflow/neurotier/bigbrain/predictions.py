@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neurotier.bigbrain.engines.spark_events import Driver, drivers_of
-from neurotier.bigbrain.tabulation import busy, records_of
+from neurotier.bigbrain.tabulation import records_of, working_span
 from neurotier.bigbrain.tasks import (
     DELAY,
     INCREMENT,
@@ -88,7 +88,7 @@ def learn(task: Task, records: Rows, drivers: Sequence[Driver], processors: Proc
     incremented = [phase for phase in phases if phase["phase"] == INCREMENT]
     if not incremented:
         raise InputError("a calibration left no record", f"run {task.run}", "start with --forcerun begin_increment")
-    at_once, spans = peak([busy(record) for record in records]), [span(record) for record in records]
+    at_once, spans = peak([working_span(record) for record in records]), [span(record) for record in records]
     gaps = [max(0.0, gap) for gap in gaps_s(spans, at_once)]
     starting_s = [phase["duration_s"] for phase in phases if phase["phase"] == START_UP]
     speed, driver = processors.speed(at_once), drivers[-1] if drivers else None

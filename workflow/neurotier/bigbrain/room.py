@@ -135,7 +135,7 @@ def make_room(plan: BigBrainPlan) -> None:
             remove_empty(folder)
 
 
-def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
+def begin_run(plan: BigBrainPlan, run: str, file: Path) -> None:
     """Begin a run: write its plan, and remove its earlier files and checked blocks that are not to be kept.
 
     Parameters
@@ -154,14 +154,14 @@ def begin(plan: BigBrainPlan, run: str, file: Path) -> None:
     make_room(plan)
     task = replace(task, blocks=ensure_blocks(plan, task))
     files = [Path(block.file) for block in task.blocks]
-    asked, in_memory = plan.asked_for(run).cache, is_in_memory(plan.tier(task.tier).kind)
+    asked, in_memory = plan.settings_of(run).cache, is_in_memory(plan.tier(task.tier).kind)
     cache = prepare_cache(asked, files, [], in_memory, programs=False)
     if task.pinned == ONE_NODE:
         print(NOTICE)
     write_json(file, asdict(replace(task, cache=cache.state, cache_problem=cache.problem)))
 
 
-def take_up(plan: BigBrainPlan, file: Path) -> None:
+def prepare_run(plan: BigBrainPlan, file: Path) -> None:
     """Prepare a run whose engine is about to start or to resume.
 
     An interrupted calibration starts over, since the time between two starts would be taken for a cost of the engine.

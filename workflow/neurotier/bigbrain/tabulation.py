@@ -88,7 +88,7 @@ def run_row(task: Task, records: Rows, checked: Row, driver: Driver | None, star
         moved[phase["phase"]] += phase["bytes"]
     ends = extent([*map(span, records), *([(driver.start_s, driver.end_s)] if driver and driver.end_s else [])])
     makespan_s = ends and ends[1] - ends[0]
-    most = peak([busy(record) for record in records])
+    most = peak([working_span(record) for record in records])
     reasons = invalid_because(task, records, checked, most, starts)
     return task.condition | {
         "valid": f"invalid: {'; '.join(reasons)}" if reasons else "valid",
@@ -117,7 +117,7 @@ def run_row(task: Task, records: Rows, checked: Row, driver: Driver | None, star
     }
 
 
-def busy(record: Row) -> Span:
+def working_span(record: Row) -> Span:
     """The span of an iteration for counting how many run at once.
 
     A process's start is known only to 10 ms, so a process could seem to start before another one has ended.

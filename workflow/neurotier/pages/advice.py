@@ -90,7 +90,7 @@ def basis(data: Data) -> Section:
     )
 
 
-def under(data: Data) -> str:
+def subtitle(data: Data) -> str:
     """The text below the title: what is predicted."""
     row = data["advice"][0]
     return f"{row['tool']}, {counted(row['participants'], 'participant')}, predicted before it is run"
@@ -102,9 +102,9 @@ PAGE = Page(
     caption="The advice on one page: how long a run will take with each placement, what limits it, whether there is"
     " room, and what the prediction rests on. The page shows whether another tier is worth it before anything is"
     " run.",
-    under=under,
+    subtitle=subtitle,
     tables=("advice/advice",),
-    speaks=False,  # target advise prints all of it, last
+    prints_verdicts=False,  # target advise prints all of it, last
     verdicts=verdicts,
     parts=(Figure("Predicted makespans", advised), room, basis),
 )

@@ -9,7 +9,7 @@ from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.findings import published_numbers, workload_page
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Section, Verdict
-from neurotier.storage.daq.holding import answer, line_name, lines, most_held
+from neurotier.storage.daq.holding import line_name, lines, most_held, summary
 from neurotier.storage.published import DAQ
 from neurotier.storage.spread import measured_rows
 
@@ -18,7 +18,7 @@ def verdicts(data: Data) -> list[Verdict]:
     """The verdicts: how many writers each tier keeps up with."""
     target_s = data.settings.daq.target_s
     return [
-        Verdict(answer(name, line, target_s), GOOD if most_held(line) else BAD)
+        Verdict(summary(name, line, target_s), GOOD if most_held(line) else BAD)
         for name, line in lines(data["daq"]).items()
     ]
 

@@ -37,10 +37,10 @@ def report(settings: Settings, places: Places) -> None:
 def comparison(settings: Settings, places: Places) -> None:
     """Write the tables, figures and page of the existing runs of a campaign."""
     from neurotier.pages import page_called
-    from neurotier.pages.comparison.verdict import everything_compared
+    from neurotier.pages.comparison.verdict import all_compared
     from neurotier.run.compared import write_comparison_tables
 
-    compared = everything_compared(places.campaign / "plan.tsv", settings.comparison.results, settings.published)
+    compared = all_compared(places.campaign / "plan.tsv", settings.comparison.results, settings.published)
     write_comparison_tables(compared, places.comparison)
     page_called("comparison").write(places, settings)
 
@@ -58,7 +58,7 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
 
     plan, folder = BigBrainPlan(settings, places), places.bigbrain
     begun = {run: file for run in plan.order if (file := places.bigbrain_run(run) / "plan.json").exists()}
-    if not begun or not had_a_part(places):
+    if not begun or not took_part(places):
         return []
     predictions = folder / "bigbrain_predictions.tsv"
     if predictions.exists() and predictions.stat().st_mtime < max(file.stat().st_mtime for file in begun.values()):
@@ -71,7 +71,7 @@ def bigbrain(settings: Settings, places: Places) -> list[str]:
     return [*lines_of(tabulated["runs"]), *said, f"Report: {report}"]
 
 
-def had_a_part(places: Places) -> bool:
+def took_part(places: Places) -> bool:
     """Whether this run of the workflow has done any job of the incrementation, judging by the jobs' logs."""
     started_s = read_json(places.runs / f"{current_run()}.json")["started_s"]
     logs = [log for rule in BIGBRAIN_RULES.split() for log in (places.logs / rule).rglob("*.log")]

@@ -178,7 +178,7 @@ PAGE = Page(
     caption="The tiers on one page: findings, one stream compared with the published devices, the curves over streams,"
     " small random requests, operations on files, and how each was measured. The page shows how much a placement can"
     " gain at most.",
-    under=lambda data: f"{counted(len({row['tier'] for row in data['probe']}), 'tier')}, measured with fio",
+    subtitle=lambda data: f"{counted(len({row['tier'] for row in data['probe']}), 'tier')}, measured with fio",
     tables=("probe/probe",),
     verdicts=verdicts,
     parts=(

@@ -34,7 +34,7 @@ from neurotier.published import own_columns
 from neurotier.published.bids_app import CONDITIONS, PARALLELISMS
 from neurotier.published.bigbrain import HEADER, BlockRun
 from neurotier.published.claims import counts_text
-from neurotier.published.conditions import APP_DIRECT, FIGURES, absent, condition_of
+from neurotier.published.conditions import APP_DIRECT, FIGURES, condition_of, missing_conditions
 from neurotier.published.knowledge import CHOSEN
 from neurotier.published.replay import Replay, name_of, phase_rows, read_published, run_rows, skipped_rows
 from neurotier.published.skipped import DAMAGED, UNNAMED
@@ -105,11 +105,11 @@ def replayed(replay: Replay, predictions: Sequence[Row] = (), **tables: Any) -> 
 
 def scores_of(rows: Sequence[Row], held_out: str) -> dict[str, Score]:
     """The score of each member for what was held out, in the order of the members."""
-    found = {score.member: score for score in scores(held_against(rows)) if score.held_out == held_out}
+    found = {score.member: score for score in scores(measured_predictions(rows)) if score.held_out == held_out}
     return {member: found[member] for member in MEMBERS if member in found}
 
 
-def held_against(rows: Sequence[Row]) -> Rows:
+def measured_predictions(rows: Sequence[Row]) -> Rows:
     """The predictions for conditions that were measured."""
     return [row for row in rows if row["measured_s"] and row["predicted_s"] > 0]
 
@@ -126,7 +126,7 @@ def predicted(data: Replayed) -> Chart:
     """Every condition, predicted without its own runs, and without any run on its device: the predicted makespan over
     the measured one.
     """
-    rows = held_against(data.validation)
+    rows = measured_predictions(data.validation)
     if not rows:
         return Chart("No condition that is predicted was measured")
     lanes: dict[IncrementCondition, Row] = {}
@@ -215,7 +215,7 @@ def bids_cpu_io(data: Replayed) -> Chart:
     return wall_time(data.bids_app)
 
 
-def under(data: Replayed) -> str:
+def subtitle(data: Replayed) -> str:
     """The text below the title: the paper, and where its logs are."""
     return (
         "Hayot-Sasson, Brown and Glatard (2020), Performance benefits of Intel Optane DC persistent memory for the"
@@ -388,7 +388,7 @@ def absent_texts(data: Replayed) -> list[str]:
     replay, texts = data.replay, []
     if not replay.bandwidths:
         texts.append("Table I: no storage benchmark; Eq. (1) uses the bandwidths as printed")
-    for figure, places in absent(replay.conditions).items():
+    for figure, places in missing_conditions(replay.conditions).items():
         texts.append(f"Figure {figure}: {'; '.join(places) if places != ['all'] else 'no run'}")
     known = {(condition.placement, condition.parallelism) for condition in data.bids_app.conditions}
     for asked in PARALLELISMS:
@@ -405,7 +405,7 @@ PAGE = Page(
     caption="The experiment of Hayot-Sasson, Brown and Glatard (2020), recomputed from its raw logs: the claims of the"
     " paper with verdicts, the validation of the model, every condition with its repetitions, all figures, known slips"
     " of the paper, and what is not shown.",
-    under=under,
+    subtitle=subtitle,
     tables=[
         f"published/published_{name}"
         for name in ("claims", "validation", "parameters", "predictions", "runs", "phases", "bids_app", "skipped")

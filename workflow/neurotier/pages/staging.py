@@ -16,11 +16,11 @@ from neurotier.storage.spread import measured_rows
 from neurotier.storage.staging.curves import (
     COUNTS,
     Curve,
-    Hidden,
+    PageCacheEffect,
     curves,
-    hidden,
+    longest_wait,
+    page_cache_effects,
     place_text,
-    synchronising,
 )
 from neurotier.storage.staging.exchange import STEP
 
@@ -79,7 +79,7 @@ def growth_text(found: Sequence[Curve], verb: str, axis: str) -> str:
 
 def page_cache(rows: Iterable[Row]) -> str:
     """A sentence on whether the page cache hides reading."""
-    found = hidden(rows)
+    found = page_cache_effects(rows)
     if not found:
         return (
             "Whether the page cache hides reading needs the same points on a tier of memory (tmpfs) and on another one"
@@ -99,14 +99,14 @@ def page_cache(rows: Iterable[Row]) -> str:
     return text[0].upper() + text[1:]
 
 
-def is_hidden(one: Hidden) -> bool:
+def is_hidden(one: PageCacheEffect) -> bool:
     """Whether the page cache hides reading: hardly any of the bytes came from the device."""
     return one.read_ratio < MATTERS if one.device_share is None else one.device_share < FEW
 
 
 def waiting(rows: Iterable[Row]) -> str:
     """A sentence on where clients wait for each other for the largest part of a step."""
-    most = synchronising(rows)
+    most = longest_wait(rows)
     if most is None:
         return NOTHING
     share, row, way = most

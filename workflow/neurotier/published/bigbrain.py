@@ -206,7 +206,7 @@ def find_runs(root: Path, skipped: list[Skipped]) -> list[BlockRun]:
         return (one.blocks, *about, run.label, run.repetition, str(run.path))
 
     again = {run.condition for run in runs if run.path.parent.name.endswith(LATER) and not run.invalid_because}
-    return [made_again(run, again) for run in sorted(runs, key=place)]
+    return [marked_if_repeated(run, again) for run in sorted(runs, key=place)]
 
 
 def find_logs(root: Path) -> Iterator[Path]:
@@ -219,7 +219,7 @@ def find_logs(root: Path) -> Iterator[Path]:
             yield path
 
 
-def made_again(run: BlockRun, again: Collection[IncrementCondition]) -> BlockRun:
+def marked_if_repeated(run: BlockRun, again: Collection[IncrementCondition]) -> BlockRun:
     """The run, marked as a variant if it was repeated later, since the paper's figures show the later one."""
     folder = run.path.parent.name
     if run.invalid_because or folder.endswith(LATER) or run.condition not in again:

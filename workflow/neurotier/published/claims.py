@@ -41,7 +41,7 @@ from neurotier.core.quantities import three_digits
 from neurotier.core.tables import Row, Rows
 from neurotier.model.loaded import loaded
 from neurotier.published.bigbrain import HEADER, INCREMENT, TASK, WRITE, BlockRun
-from neurotier.published.conditions import condition, device_and_mode, steady
+from neurotier.published.conditions import condition, device_and_mode, without_outliers
 from neurotier.published.knowledge import streams_of
 from neurotier.published.replay import Replay
 from neurotier.run.compared import is_compared
@@ -84,8 +84,8 @@ class Case(NamedTuple):
     def within(self, several: Iterable[Case]) -> str:
         """What distinguishes a case from several others, in words."""
         words = {
-            "measure": written()["names"].get(self.measure, self.measure),
-            "engine": written()["names"][self.engine],
+            "measure": claims_file()["names"].get(self.measure, self.measure),
+            "engine": claims_file()["names"][self.engine],
             "um": f"{self.um} µm",
             "device": self.placement if self.engine == BIDS_APP else self.device,
             "processes": f"with {self.processes}",
@@ -94,7 +94,7 @@ class Case(NamedTuple):
 
 
 @cache
-def written() -> Row:
+def claims_file() -> Row:
     """The contents of ``claims.yaml``: the claims, and the words that describe their cases."""
     claims: Row = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return claims
@@ -121,9 +121,9 @@ OF_A_RUN: dict[str, Callable[[BlockRun], float]] = {
 """Measures of a single run, which are averaged over the repetitions without outliers."""
 
 OF_ALL: dict[str, Callable[[Sequence[BlockRun]], float]] = {
-    "fastest_write_s": lambda runs: min(one.duration_s for run in steady(runs) for one in run.named(WRITE)),
-    "only_reads_gbit_s": lambda runs: 8e-9 * loaded(streams_of(steady(runs)[0])).read_bytes_per_s,
-    "only_writes_gbit_s": lambda runs: 8e-9 * loaded(streams_of(steady(runs)[0])).write_bytes_per_s,
+    "fastest_write_s": lambda runs: min(one.duration_s for run in without_outliers(runs) for one in run.named(WRITE)),
+    "only_reads_gbit_s": lambda runs: 8e-9 * loaded(streams_of(without_outliers(runs)[0])).read_bytes_per_s,
+    "only_writes_gbit_s": lambda runs: 8e-9 * loaded(streams_of(without_outliers(runs)[0])).write_bytes_per_s,
     "mean_parallelism": lambda runs: statistics.fmean(run.mean_parallelism for run in runs),
     "slowest_over_fastest": lambda runs: max(run.makespan_s for run in runs) / min(run.makespan_s for run in runs),
     "unwritten_blocks": lambda runs: statistics.fmean(len(run.incomplete_blocks) for run in runs),
@@ -155,13 +155,13 @@ def figure_of(replay: Replay, case: Case) -> float:
     runs = runs_of(replay, case)
     if measure in OF_ALL:
         return float(OF_ALL[measure](runs))
-    return statistics.fmean(map(OF_A_RUN[measure], steady(runs)))
+    return statistics.fmean(map(OF_A_RUN[measure], without_outliers(runs)))
 
 
 def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
     """Every repetition of a case's condition; raises :class:`AbsentError` if there is none."""
     if case.condition not in replay.conditions:
-        about = f"{case.processes} processes at {case.um} µm, {written()['names'][case.engine]}"
+        about = f"{case.processes} processes at {case.um} µm, {claims_file()['names'][case.engine]}"
         raise AbsentError(f"no run of {case.device} with {about}")
     return replay.conditions[case.condition]
 
@@ -185,23 +185,23 @@ class Judged:
         """Judge one check."""
         said: Any = check.get("said")
         of_devices = {"device": list(said)} if isinstance(said, dict) else {}
-        cases, found = cases_of({**of_devices, **check}, written()["defaults"]), dict[Case, float]()
+        cases, found = cases_of({**of_devices, **check}, claims_file()["defaults"]), dict[Case, float]()
         if "alike" in check:
             with self.noting_absent():
                 self.check_alike(cases)
             return
         for case in cases:
             with self.noting_absent():
-                found[case] = check.get("times", 1.0) * figure_of(self.replay, case) / self.under(case, check)
+                found[case] = check.get("times", 1.0) * figure_of(self.replay, case) / self.divisor(case, check)
         together = {"least", "greatest", "ascending", "similar"} & check.keys()
         if not found or (together and len(found) < 2):
             return
-        self.off += [0.0 if is_so else math.inf for is_so in truths(check, found)]
+        self.off += [0.0 if is_so else math.inf for is_so in expectations_met(check, found)]
         for case, value in found.items() if said else ():
             of_case = said[case.device] if of_devices else said
             low, high = of_case if isinstance(of_case, list) else [of_case] * 2
             self.off.append(max(low / value if value else math.inf, value / high, 1.0) - 1)
-        unit = next((unit for ending, unit in written()["units"].items() if cases[0].measure.endswith(ending)), "")
+        unit = next((unit for ending, unit in claims_file()["units"].items() if cases[0].measure.endswith(ending)), "")
         unit = " times" if "over" in check else unit
         names = {case: case.within(cases) for case in found}
         text = "; ".join(f"{names[one]}: {three_digits(found[one])}{unit}".removeprefix(": ") for one in found)
@@ -215,7 +215,7 @@ class Judged:
         except AbsentError as error:
             self.missing.append(str(error))
 
-    def under(self, case: Case, check: Row) -> float:
+    def divisor(self, case: Case, check: Row) -> float:
         """The divisor of a case's figure: the least of the figures that ``over`` names and that are known."""
         if "over" not in check:
             return 1.0
@@ -233,7 +233,7 @@ class Judged:
         """Judge whether two conditions have the same makespan."""
         from scipy.stats import ttest_ind
 
-        times = [[math.log(run.makespan_s) for run in steady(runs_of(self.replay, case))] for case in cases]
+        times = [[math.log(run.makespan_s) for run in without_outliers(runs_of(self.replay, case))] for case in cases]
         device, _ = device_and_mode(cases[0].device)
         text = f"{device} {' and '.join(three_digits(math.exp(statistics.fmean(some))) for some in times)} s"
         if min(map(len, times)) < 2:
@@ -263,7 +263,7 @@ class Judged:
         return {"found": "; ".join([*self.texts, *missing]), "verdict": verdict}
 
 
-def truths(check: Row, found: Mapping[Case, float]) -> list[bool]:
+def expectations_met(check: Row, found: Mapping[Case, float]) -> list[bool]:
     """Whether each expectation other than ``said`` is met."""
     low, high, every = check.get("above", -math.inf), check.get("below", math.inf), found.values()
     is_so = [low < value < high for value in every] if {"above", "below"} & check.keys() else []
@@ -280,7 +280,7 @@ def truths(check: Row, found: Mapping[Case, float]) -> list[bool]:
 def claim_rows(replay: Replay) -> Rows:
     """The rows of ``published_claims.tsv``, in the order of the paper."""
     rows = []
-    for claim in written()["claims"]:
+    for claim in claims_file()["claims"]:
         judged = Judged(replay)
         for check in claim.get("checks", [claim]):
             judged.check(check)

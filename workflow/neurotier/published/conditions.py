@@ -63,7 +63,7 @@ def condition(
     return IncrementCondition(ORIGIN, engine, tier, processes, blocks, size, iterations, PUBLISHED, variant)
 
 
-def described(condition: IncrementCondition) -> Row:
+def condition_columns(condition: IncrementCondition) -> Row:
     """The columns of the published tables that identify a condition."""
     device, mode = device_and_mode(condition.tier)
     return {
@@ -98,7 +98,7 @@ def expected() -> list[IncrementCondition]:
     ]
 
 
-def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
+def missing_conditions(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     """The missing conditions of each of the paper's figures, as devices in a mode, or ``all`` if a figure has none."""
     known, found = set(conditions), dict[int, list[str]]()
     for panel, figure in FIGURES.items():
@@ -108,7 +108,7 @@ def absent(conditions: Iterable[IncrementCondition]) -> dict[int, list[str]]:
     return found
 
 
-def steady(runs: Sequence[BlockRun]) -> list[BlockRun]:
+def without_outliers(runs: Sequence[BlockRun]) -> list[BlockRun]:
     """The repetitions without outliers, which are far from the median (:data:`STALLED`).
 
     An outlier took much longer because something stalled, or much less because it did less, or found work done. If two

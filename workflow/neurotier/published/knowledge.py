@@ -43,7 +43,7 @@ from neurotier.published.conditions import (
     STALLED,
     device_and_mode,
     device_of,
-    steady,
+    without_outliers,
 )
 from neurotier.published.replay import Replay
 from neurotier.storage.table_one import bytes_per_s
@@ -130,7 +130,7 @@ def evidence_of(replay: Replay) -> DataFrame:
 
     known = [one for one in replay.conditions if not one.variant and one.tier in PLACES]
     columns = [*Loaded._fields, "unevenness", "launch_s", *Shipping._fields]
-    shown = [read_evidence(steady(replay.conditions[one])) for one in known]
+    shown = [read_evidence(without_outliers(replay.conditions[one])) for one in known]
     return DataFrame(shown, known, columns, dtype=float)
 
 
@@ -277,11 +277,11 @@ class Learner:
     @cached_property
     def own(self) -> DataFrame:
         """The conditions with known streams on this condition's device."""
-        return those(self.streams, self.is_on_device)
+        return rows_where(self.streams, self.is_on_device)
 
     def fastest(self) -> tuple[float, float]:
         """What one process reads and writes at most, bytes/s, limited mostly by its own processing."""
-        seen, (_, memory) = those(self.streams, fits_cores), self.printed
+        seen, (_, memory) = rows_where(self.streams, fits_cores), self.printed
         if seen.empty:
             return memory.read_stream_bytes_per_s, memory.write_stream_bytes_per_s
         return float(seen.fastest_read_bytes_per_s.max()), float(seen.fastest_write_bytes_per_s.max())
@@ -296,19 +296,21 @@ class Learner:
         speed = {"tmpfs": self.memory_tier, "block": self.disk_tier}.get(kind, self.shared_tier)()
         seen, how = (self.streams, "unevenness of others") if self.own.empty else (self.own, "unevenness")
         unevenness = statistics.fmean([*seen.unevenness] or [0.0])
-        return replace(speed, unevenness=self.note(how, unevenness, words(self.own)))
+        return replace(speed, unevenness=self.note(how, unevenness, conditions_text(self.own)))
 
     def memory_tier(self) -> TierSpeed:
         """The speeds of DRAM, or of Optane in Memory mode."""
-        cached = those(self.own, lambda one: not exceeds_cache(one))
+        cached = rows_where(self.own, lambda one: not exceeds_cache(one))
         if len(cached):
-            pool = self.note("pool", cached.most_bytes_per_s.max(), words(cached))
+            pool = self.note("pool", cached.most_bytes_per_s.max(), conditions_text(cached))
         else:
             printed, _ = self.printed
             pool = self.note("printed pool", 2 / (1 / printed.read_bytes_per_s + 1 / printed.write_bytes_per_s))
-        alone = those(cached, fits_cores)
+        alone = rows_where(cached, fits_cores)
         seen, how = (pooled(alone).filter(like="stream_"), "stream") if len(alone) else (self.fastest(), "fastest")
-        read, write = (self.note(f"{how} {way}", value, words(alone)) for way, value in zip(WAYS, seen, strict=True))
+        read, write = (
+            self.note(f"{how} {way}", value, conditions_text(alone)) for way, value in zip(WAYS, seen, strict=True)
+        )
         if not exceeds_cache(self.condition):
             return TierSpeed(pool, pool, read, write, self.note("mixed in memory", 1.0))
         mixed = self.note("mixed beyond DRAM", MOST_MIXED)
@@ -316,8 +318,8 @@ class Learner:
 
     def missed_bytes_per_s(self) -> float:
         """The bandwidth with which Memory mode reads when nothing is in its DRAM, bytes/s."""
-        if len(beyond := those(self.own, exceeds_cache)):
-            return self.note("missed read", self.weighted(beyond).mixed_read_bytes_per_s, words(beyond))
+        if len(beyond := rows_where(self.own, exceeds_cache)):
+            return self.note("missed read", self.weighted(beyond).mixed_read_bytes_per_s, conditions_text(beyond))
         fetch, write_back = (SERVER["modules"] * one for one in SERVER["module_bytes_per_s"])
         return self.note("missed read by its sheet", 1 / (2 / fetch + 1 / write_back))
 
@@ -336,7 +338,7 @@ class Learner:
             speeds = [self.note(f"printed {way}", speed) for way, speed in zip(WAYS, speeds, strict=True)]
             self.note("mixed of nothing known", mixed)
         else:
-            seen, runs = self.weighted(own), words(own)
+            seen, runs = self.weighted(own), conditions_text(own)
             speeds = [
                 self.note(way, np.nan_to_num(seen[f"{way}_bytes_per_s"], nan=speed), seen[f"{way}_only_s"], runs)
                 for way, speed in zip(WAYS, speeds, strict=True)
@@ -350,7 +352,7 @@ class Learner:
         found = self.evidence.dropna(subset="launch_s")
         if found.empty:
             return self.note("launch of nothing known", 0.0)
-        some = those(found, fits_cores, found)
+        some = rows_where(found, fits_cores, found)
         return self.note("launch", some.launch_s.median(), len(some))
 
     def jvm(self, read_bytes_per_s: float) -> Jvm | None:
@@ -359,8 +361,8 @@ class Learner:
         if found.empty:
             return None
         ships = self.ships_bytes_per_s(found)
-        own = those(found, self.is_on_device, found)
-        own = those(own, self.has_as_many, own)
+        own = rows_where(found, self.is_on_device, found)
+        own = rows_where(own, self.has_as_many, own)
         per_process_s = statistics.geometric_mean(own.first_s / [one.parallelism for one in own.index])
         first_s = self.note("first wave", per_process_s * self.condition.parallelism, spark_words(own))
         reading_s = self.condition.parallelism * self.condition.block_bytes / self.condition.blocks / read_bytes_per_s
@@ -376,11 +378,11 @@ class Learner:
         mean of up to two estimates: the fastest waves of the runs with as many processes, and what runs with another
         number of processes ship, with pauses that grow with the number of blocks in flight.
         """
-        limited = those(found, lambda one: not self.device_limits(one, found.bytes_per_s[one]))
-        if len(same := those(limited, self.has_as_many)):
+        limited = rows_where(found, lambda one: not self.device_limits(one, found.bytes_per_s[one]))
+        if len(same := rows_where(limited, self.has_as_many)):
             return self.note("ships", same.bytes_per_s.mean(), spark_words(same))
         how, estimates, shown = "ships", [], list[str]()
-        if len(held_up := those(found, self.has_as_many, found if limited.empty else None)):
+        if len(held_up := rows_where(found, self.has_as_many, found if limited.empty else None)):
             estimates.append(held_up.fastest_bytes_per_s.max())
             how += " in the fastest waves"
             shown.append(spark_words(held_up))
@@ -406,7 +408,9 @@ def by_table(kind: str, read_mb_s: float, write_mb_s: float) -> TierSpeed:
     return TierSpeed(read * devices, write * devices, read, write, write_back=KINDS[kind].write_back)
 
 
-def those(found: DataFrame, are: Callable[[IncrementCondition], bool], otherwise: DataFrame | None = None) -> DataFrame:
+def rows_where(
+    found: DataFrame, are: Callable[[IncrementCondition], bool], otherwise: DataFrame | None = None
+) -> DataFrame:
     """The rows of the conditions for which ``are`` is true; if there are none, ``otherwise``, if given."""
     some = found[found.index.map(are).astype(bool)]
     return otherwise if some.empty and otherwise is not None else some
@@ -422,7 +426,7 @@ def exceeds_cache(condition: IncrementCondition) -> bool:
     return condition.tier == OPTANE_AS_MEMORY and 2 * condition.block_bytes > int(SERVER["dram_bytes"])
 
 
-def words(own: DataFrame) -> str:
+def conditions_text(own: DataFrame) -> str:
     """A short text on the conditions of a device: resolution and processes, without duplicates."""
     return ", ".join(dict.fromkeys(f"{one.resolution_um} um with {one.parallelism}" for one in own.index))
 

@@ -23,10 +23,10 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, Rows, columns
 from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import MEASURED, PAPER, Prediction
-from neurotier.published.conditions import described, expected, steady
+from neurotier.published.conditions import condition_columns, expected, without_outliers
 from neurotier.published.knowledge import WIDTH_UNKNOWN, Knowledge, Learner, evidence_of, situation
 from neurotier.published.replay import Replay
-from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, error_of, has_twin, left_out
+from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, error_of, has_twin, held_out_conditions
 
 COVERED = 0.9
 """Share of the conditions that an interval should contain."""
@@ -38,7 +38,7 @@ class Predictor:
     def __init__(self, replay: Replay) -> None:
         self.replay, self.evidence = replay, evidence_of(replay)
         self.measured_s = {
-            one: statistics.fmean(run.makespan_s for run in steady(replay.conditions[one]))
+            one: statistics.fmean(run.makespan_s for run in without_outliers(replay.conditions[one]))
             for one in self.evidence.index
         }
         self.conditions = list(dict.fromkeys([*self.measured_s, *expected()]))
@@ -56,7 +56,7 @@ class Predictor:
     def parameters(self) -> Rows:
         """The rows of ``published_parameters.tsv``: everything that the measured member is given, by condition."""
         return [
-            described(one) | parameter
+            condition_columns(one) | parameter
             for one in self.conditions
             for parameter in self.knowledge(one, frozenset([one])).parameters
         ]
@@ -70,9 +70,9 @@ class Predictor:
     def judged(self, condition: IncrementCondition, held_out: str) -> Iterator[Row]:
         """Each member's prediction, compared with the mean of the runs without outliers."""
         runs, measured_s = self.replay.conditions.get(condition, []), self.measured_s.get(condition)
-        about = described(condition) | {"held_out": held_out, "measured_s": measured_s}
-        about["stalled"] = len(runs) - len(steady(runs))
-        simulated = self.predict(condition, left_out(condition, self.measured_s, held_out), held_out)
+        about = condition_columns(condition) | {"held_out": held_out, "measured_s": measured_s}
+        about["stalled"] = len(runs) - len(without_outliers(runs))
+        simulated = self.predict(condition, held_out_conditions(condition, self.measured_s, held_out), held_out)
         own = {"low_s": simulated.low_s, "high_s": simulated.high_s, "limit": simulated.usual.limit}
         inside = simulated.low_s <= measured_s <= simulated.high_s if measured_s else None
         equation_s = self.replay.equation_one_s(condition)
@@ -97,7 +97,7 @@ class Predictor:
         """The prediction of the measured member, with its interval."""
         run, twin = self.run(condition, held), has_twin(condition, self.measured_s)
         ratios = [
-            self.run(one, held | left_out(one, self.measured_s, held_out)).makespan_s / measured_s
+            self.run(one, held | held_out_conditions(one, self.measured_s, held_out)).makespan_s / measured_s
             for one, measured_s in self.measured_s.items()
             if one not in held and measured_s and (held_out == DEVICE or has_twin(one, self.measured_s) == twin)
         ]

@@ -40,7 +40,7 @@ CLOSE = 1.2
 Held = frozenset[IncrementCondition]
 
 
-def left_out(condition: IncrementCondition, conditions: Iterable[IncrementCondition], held_out: str) -> Held:
+def held_out_conditions(condition: IncrementCondition, conditions: Iterable[IncrementCondition], held_out: str) -> Held:
     """The conditions that are left out when this one is predicted."""
     if held_out == CONDITION:
         return frozenset([condition])

@@ -30,7 +30,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     Parameters
     ----------
     asked
-        What :meth:`neurotier.bigbrain.plan.BigBrainPlan.asked_of_node` gave.
+        What :meth:`neurotier.bigbrain.plan.BigBrainPlan.node_configuration` gave.
     settings, places
         Of the outer run, which submitted this job.
     log

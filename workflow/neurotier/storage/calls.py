@@ -64,7 +64,7 @@ def run_call(
     with open(memory_file(), "wb") as output, open(memory_file(), "wb") as errors, resumptions() as resumed:
         deadline_s = time.monotonic() + timeout_s
         with started(command, folder, where, **given, stdout=output, stderr=errors) as process:
-            while process.poll() is None and not (lost and lost in printed(errors)):
+            while process.poll() is None and not (lost and lost in output_so_far(errors)):
                 left_s = deadline_s - time.monotonic()
                 if left_s < 0:
                     raise ToolError(f"{Path(command[0]).name} did not end within {timeout_s:.0f} s", where)
@@ -73,7 +73,7 @@ def run_call(
         if resumed and not process.returncode:
             name = Path(command[0]).name
             raise ToolError(f"{name} was suspended and resumed, so that its times mean nothing", where)
-        return subprocess.CompletedProcess(command, process.returncode, printed(output), printed(errors))
+        return subprocess.CompletedProcess(command, process.returncode, output_so_far(output), output_so_far(errors))
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def resumptions() -> Iterator[list[int]]:
         signal.signal(signal.SIGCONT, before)
 
 
-def printed(file: BinaryIO) -> str:
+def output_so_far(file: BinaryIO) -> str:
     """What a program has printed into a file so far; the file position stays where the program writes next."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
@@ -150,10 +150,10 @@ def started(
                 process.communicate(timeout=PATIENCE_S)  # a process waiting for a dead device cannot even be killed
 
 
-def reason_of(said: str, exit_code: int) -> str:
+def failure_reason(said: str, exit_code: int) -> str:
     """Why a program failed, in one line: what it printed, unless it was killed.
 
-    >>> reason_of("", -9), reason_of("", 3)
+    >>> failure_reason("", -9), failure_reason("", 3)
     ('it was killed by signal 9', 'it ended with exit code 3 and said nothing')
     """
     if exit_code < 0:

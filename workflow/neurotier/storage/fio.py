@@ -19,7 +19,7 @@ from neurotier.core.files import opened
 from neurotier.core.kinds import KINDS
 from neurotier.core.tables import Row, gathered
 from neurotier.meter.residency import resident_share
-from neurotier.storage.calls import reason_of, require_program, run_call
+from neurotier.storage.calls import failure_reason, require_program, run_call
 
 INSTALL = "install it (Debian, Ubuntu: apt install fio; conda: conda-forge's fio)"
 
@@ -185,17 +185,17 @@ class FioResult:
     @property
     def read(self) -> Flow:
         """What all streams read."""
-        return together(self.reads)
+        return combined(self.reads)
 
     @property
     def write(self) -> Flow:
         """What all streams wrote."""
-        return together(self.writes)
+        return combined(self.writes)
 
     def cells(self) -> Row:
         """All figures under the names of table columns, of which each table takes its own. The rates of both
         directions are added, each over its own time."""
-        both, ways = together([*self.reads, *self.writes]), {"read": self.read, "write": self.write}
+        both, ways = combined([*self.reads, *self.writes]), {"read": self.read, "write": self.write}
         return {
             **dict.fromkeys(LATENCIES),
             **both.latencies_s,
@@ -290,7 +290,7 @@ def reason(output: str, errors: str, exit_code: int) -> str:
             number = line.partition(STREAM_LOST)[2]
             return f"a stream was killed by signal {number}" + " (out of memory?)" * (number == "9")
     said = [line.removeprefix("fio: ") for line in lines if line.startswith("fio:")] or lines
-    return reason_of(said[0] if said else "", exit_code)
+    return failure_reason(said[0] if said else "", exit_code)
 
 
 def read_report(report: Row) -> FioResult:
@@ -311,7 +311,7 @@ def read_flow(data: Row) -> Flow:
     return Flow(data["io_bytes"], data["total_ios"], data["runtime"] / 1000, latencies_s)
 
 
-def together(flows: Sequence[Flow]) -> Flow:
+def combined(flows: Sequence[Flow]) -> Flow:
     """Combine several flows into one."""
     moved = [flow for flow in flows if flow.operations]
     if not moved:
@@ -334,15 +334,15 @@ def find_access(folder: Path, kind: str, block_bytes: int = BLOCK_BYTES) -> Acce
     *better, last = (Access(engine, direct) for engine, direct in KINDS[kind].fio_engines)
     for way in better:
         try:
-            attempt(way, folder, block_bytes)
+            try_access(way, folder, block_bytes)
         except ToolError:
             continue
         return way
-    attempt(last, folder, block_bytes)
+    try_access(last, folder, block_bytes)
     return last
 
 
-def attempt(way: Access, folder: Path, block_bytes: int = BLOCK_BYTES) -> None:
+def try_access(way: Access, folder: Path, block_bytes: int = BLOCK_BYTES) -> None:
     """Try to write and read a MiB; a file system that accepts ``O_DIRECT`` may still go through the page cache."""
     try:
         for pattern in ("write", "read"):
@@ -355,7 +355,7 @@ def attempt(way: Access, folder: Path, block_bytes: int = BLOCK_BYTES) -> None:
             file.unlink()
 
 
-def takes_direct(folder: Path, block_bytes: int) -> bool:
+def supports_direct(folder: Path, block_bytes: int) -> bool:
     """Whether a file in ``folder`` can be read in blocks of this size bypassing the page cache.
 
     This tries one read: a file system may open files with ``O_DIRECT`` and yet fail to read them, and the smallest

@@ -35,7 +35,7 @@ from neurotier.core.tables import Row, Rows, columns, gathered, write_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.fio import require_fio
 from neurotier.storage.spread import MEASURED
-from neurotier.storage.workspace import Workspace, claim, facts_of
+from neurotier.storage.workspace import Workspace, claim, tier_facts
 
 LEAST_MINUTES = 30
 
@@ -79,7 +79,7 @@ class Point(Protocol):
 AnyPoint = TypeVar("AnyPoint", bound=Point)
 
 
-def in_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
+def measurement_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
     """The points in the order in which they are measured: by repetition, and at random within each repetition."""
     order: list[AnyPoint] = []
     for repetition, block in sorted(gathered((point.repetition, point) for point in points).items()):
@@ -139,7 +139,7 @@ class Workload(ABC, Generic[AnyPoint]):
         section = getattr(settings, cls.target)
         return {
             tier: {
-                name: in_order([*dict.fromkeys(some)], section.seed)
+                name: measurement_order([*dict.fromkeys(some)], section.seed)
                 for name, some in gathered((point.set_name, point) for point in cls.points(section, tier)).items()
             }
             for tier in section.tiers
@@ -248,7 +248,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     }
     begun = []
     for name, workspace in workspaces.items():
-        tier, facts = workspace.tier, facts_of(workspace.tier) | {"kernel": here.release}
+        tier, facts = workspace.tier, tier_facts(workspace.tier) | {"kernel": here.release}
         for set_name, points in plan[name].items():
             kept = places.workload(target) / "points" / name
             files = {}

@@ -136,6 +136,6 @@ def require_written(tier: Tier, target: str) -> None:
         )
 
 
-def facts_of(tier: Tier) -> Row:
+def tier_facts(tier: Tier) -> Row:
     """The tier and the host that measures it, as cells of a table."""
     return {"tier": tier.name, "kind": tier.kind, "fs_type": tier.mount().fs_type, "host": socket.gethostname()}

@@ -164,15 +164,15 @@ class FolderSource:
     def block(self, name: str) -> Made:
         expected, file = self.dtype, self.files[name]
         layout = layout_in(file)
-        with said_of(file, "convert it, or take it away"):
+        with naming_block(file, "convert it, or take it away"):
             if layout.dtype != expected:
                 found = f"expected {expected.name}, found {layout.dtype.name}"
                 raise ValueError(f"is of another type than the first: {found}")
-        with said_of(file, "convert it: adding 1 wraps around in unsigned types alone"):
+        with naming_block(file, "convert it: adding 1 wraps around in unsigned types alone"):
             if layout.dtype.name not in UNSIGNED:
                 raise ValueError(f"has voxels of type {layout.dtype.name}, not of {', '.join(UNSIGNED)}")
         if file.suffix == PLAIN:
-            with said_of(file):
+            with naming_block(file):
                 require_size(layout.file_bytes, file.stat().st_size)
         return layout, b"", contents(file, layout)
 
@@ -193,7 +193,7 @@ def name_of(file: Path) -> str:
 
 
 @contextmanager
-def said_of(file: Path, fix: str = AGAIN) -> Iterator[None]:
+def naming_block(file: Path, fix: str = AGAIN) -> Iterator[None]:
     """Turn a ``ValueError`` about a block's file, or an error in unpacking it, into an :class:`InputError` with the
     block's name."""
     try:
@@ -216,7 +216,7 @@ def check_present(files: list[Path]) -> None:
 
 def layout_in(file: Path) -> Layout:
     """The layout of a block, read from its file."""
-    with said_of(file, FIX), open_file(file) as opened:
+    with naming_block(file, FIX), open_file(file) as opened:
         return read_layout(opened.read(HEADER_BYTES))
 
 
@@ -228,7 +228,7 @@ def open_file(file: Path) -> BinaryIO:
 def contents(file: Path, layout: Layout) -> Iterator[bytes]:
     """Read a whole NIfTI file piece by piece."""
     size_bytes = 0
-    with said_of(file), open_file(file) as opened:
+    with naming_block(file), open_file(file) as opened:
         while size_bytes <= layout.file_bytes and (piece := opened.read(PIECE_BYTES)):
             size_bytes += len(piece)
             yield piece

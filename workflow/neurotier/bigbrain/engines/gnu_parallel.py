@@ -61,7 +61,7 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
         for name in (block.block for block in task.pending())
     ]
     write_text(todo, "".join(f"{shlex.join(command)}\n" for command in commands), durable=False)
-    said = start(
+    said = run_parallel(
         ["--will-cite", "--jobs", str(task.parallelism), "--joblog", str(joblog), "--arg-file", str(todo)], joblog
     )
     print(said)
@@ -70,7 +70,7 @@ def run_gnu_parallel(plan: Path, logs: Path) -> Path:
     return joblog
 
 
-def start(words: list[str], joblog: Path) -> str:
+def run_parallel(words: list[str], joblog: Path) -> str:
     """Run GNU parallel to its end, even if jobs fail; return everything that was printed.
 
     Raises

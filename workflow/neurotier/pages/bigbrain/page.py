@@ -30,7 +30,7 @@ from neurotier.pages.bigbrain.tables import (
 )
 from neurotier.pages.kit.chart import BLUE, GREEN, GREY, PURPLE, SKY, VERMILION, YELLOW, Chart
 from neurotier.pages.kit.contrasts import Contrast, contrasts
-from neurotier.pages.kit.findings import at_once, between, words
+from neurotier.pages.kit.findings import at_once, between, glossary
 from neurotier.pages.kit.marks import Lanes, Line, Mark, Points, Spans, in_lanes
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import is_compared
@@ -362,7 +362,7 @@ PAGE = Page(
     caption="The BigBrain incrementation on one page: which engine on which tier was fastest and which of the two"
     " mattered more, whether all outputs are the same bytes, and how far Eq. (1) and the fluid model are from the"
     " measurements, with the published runs for comparison.",
-    under=lambda _: (
+    subtitle=lambda _: (
         "Every block of an image is read, 1 is added to every voxel, and it is written again: the second"
         " application of Hayot-Sasson, Brown and Glatard (2020)"
     ),
@@ -370,7 +370,7 @@ PAGE = Page(
     read=read_tables,
     verdicts=verdicts,
     parts=(
-        words("not told apart"),
+        glossary("not told apart"),
         not_compared,
         Figure("Makespans", bigbrain_makespans),
         conditions,

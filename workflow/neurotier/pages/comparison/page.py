@@ -31,7 +31,7 @@ from neurotier.pages.comparison.verdict import (
 )
 from neurotier.pages.kit.causes import CAUSES, CPU, PAPER_IO
 from neurotier.pages.kit.chart import BLUE, ORANGE, PHASE_COLOURS, SKY, UNITS, VERMILION, Chart
-from neurotier.pages.kit.findings import at_once, between, own_reference, spread_text, words
+from neurotier.pages.kit.findings import at_once, between, glossary, own_reference, spread_text
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Mark, Points, Stack
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
 from neurotier.run.compared import MEMORY, Condition, is_compared, lacking, read_comparison_tables
@@ -235,7 +235,7 @@ def read(places: Places, settings: Settings) -> Comparison:
     return Comparison(**vars(found), lacking=lacking(plan) if plan.exists() else "", in_memory=in_memory)
 
 
-def under(data: Comparison) -> str:
+def subtitle(data: Comparison) -> str:
     """The text below the title: how many runs there are, and where they were done."""
     origins = sorted({run["origin"] for run in data.runs})
     return f"{counted(len(data.runs), 'run')} of {', '.join(origins)}" if origins else "No runs"
@@ -356,13 +356,13 @@ PAGE = Page(
     caption="The comparison on one page: for each set of conditions that differ only in their placement, which is"
     " fastest, by how much, whether that is certain, and why; runs left out with their reasons; all conditions and"
     " figures. The page shows which placement is worth it.",
-    under=under,
+    subtitle=subtitle,
     tables=("comparison/compared_runs", "comparison/compared_participants", "comparison/compared_bytes"),
     read=read,
-    speaks=False,  # the end of the run prints its verdict, last
+    prints_verdicts=False,  # the end of the run prints its verdict, last
     verdicts=verdicts,
     parts=(
-        words("valid", "makespan", "on its device", "sure", "not told apart", "oversubscribed"),
+        glossary("valid", "makespan", "on its device", "sure", "not told apart", "oversubscribed"),
         counts,
         Figure("Makespan", makespan),
         by_how_much,

@@ -41,7 +41,7 @@ Groups = Mapping[Condition, Sequence[Row]]
 Pair = tuple[Condition, Condition]
 
 
-def everything_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:
+def all_compared(campaign: Path | None, results: Sequence[str], published: str | None) -> Compared:
     """All runs to compare, as far as they exist.
 
     Parameters
@@ -102,7 +102,7 @@ class Comparison(Compared):
         found: dict[Pair, dict[str, float]] = {}
         for one, other in self.contrasts:
             if (other, one) not in found:
-                sides = set_against(self.conditions[one], self.conditions[other])
+                sides = comparable_runs(self.conditions[one], self.conditions[other])
                 ones, others = (means(walls_s.get(run_key(run), {}) for run in side) for side in sides)
                 longer = {name: ones[name] - others[name] for name in sorted(ones.keys() & others.keys())}
                 if longer and statistics.median(longer.values()) >= 0:
@@ -130,7 +130,7 @@ def means(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: statistics.fmean(values) for name, values in found.items()}
 
 
-def set_against(one: Sequence[Row], other: Sequence[Row]) -> list[Sequence[Row]]:
+def comparable_runs(one: Sequence[Row], other: Sequence[Row]) -> list[Sequence[Row]]:
     """The runs of two conditions that are in common blocks; without blocks, all runs."""
     found = blocks(one, other) if one[0]["origin"] == OF_CAMPAIGN else []
     return [*zip(*found, strict=True)] if found else [one, other]
@@ -253,7 +253,7 @@ def judge_family(data: Comparison, family: Condition, members: Sequence[Conditio
             if pair in data.differences:
                 longer_s = sign * statistics.median(data.differences[pair].values())
         doubts = doubts_of(groups[fastest], groups[other], contrast, longer_s is not None)
-        causes = longer_by_cause(*set_against(groups[fastest], groups[other]))
+        causes = longer_by_cause(*comparable_runs(groups[fastest], groups[other]))
         placements.append(PlacementVerdict(other, makespans[other], contrast, longer_s, doubts, causes))
     reasons = [*node_lines(groups), *cache_lines(groups, data.in_memory)]
     return FamilyVerdict(family_name(family), placements, headline(placements), reasons)

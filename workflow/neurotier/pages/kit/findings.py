@@ -34,7 +34,7 @@ MEANINGS = {
 """Explanations of words on pages that not all readers know."""
 
 
-def words(*names: str) -> Section:
+def glossary(*names: str) -> Section:
     """A folded section that explains some words, for the place where a reader meets them first."""
     return Section(facts={name: MEANINGS[name] for name in names}, folded=f"What is meant by {', '.join(names)}")
 
@@ -110,7 +110,7 @@ def workload_page(
     """
     return Page(
         name=name,
-        under=lambda data: counts_text(data[name], measured),
+        subtitle=lambda data: counts_text(data[name], measured),
         tables=[f"{name}/{table}" for table in (name, *tables)],
         parts=(
             *parts,

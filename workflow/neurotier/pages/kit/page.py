@@ -76,7 +76,7 @@ SHOWN_ROWS = 1000
 """Rows of a table that a page shows at most; all rows are in its files."""
 
 GOOD, BAD, OPEN = "good", "bad", "open"
-BESIDE = ("png", "tsv", "rst")
+COMPANION_FILES = ("png", "tsv", "rst")
 """Files written next to the SVG: pixels, the numbers shown, and the caption for Snakemake's report."""
 
 
@@ -223,13 +223,13 @@ class Page:
     tables
         Its tables: paths in the results folder without ``.tsv``, whose names are those of their schemas. They are
         inputs of its rule.
-    under
+    subtitle
         Makes the text below the title.
     read
         Reads the page's data, if these are more than its tables.
     folder
         The folder of its figures in the results folder.
-    speaks
+    prints_verdicts
         Whether its verdicts are printed on the terminal.
     """
 
@@ -239,10 +239,10 @@ class Page:
     verdicts: Callable[[Any], Sequence[Verdict]]
     parts: Sequence[Part]
     tables: Sequence[str]
-    under: Callable[[Any], str] = lambda _: ""
+    subtitle: Callable[[Any], str] = lambda _: ""
     read: Callable[[Places, Settings], Any] | None = None
     folder: str = ""
-    speaks: bool = True
+    prints_verdicts: bool = True
 
     @property
     def figures(self) -> list[Figure]:
@@ -266,7 +266,7 @@ class Page:
         captions = {name: str((folder / f"{name}.rst").absolute()) for name in files}
         shown = {name: report(path, caption=captions[name], category=self.title) for name, path in files.items()}
         return shown | {
-            "others": [folder / f"{name}.{kind}" for name in names for kind in BESIDE],
+            "others": [folder / f"{name}.{kind}" for name in names for kind in COMPANION_FILES],
             "about": folder / "page.rst",
         }
 
@@ -302,7 +302,7 @@ class Page:
             items = [f"{', '.join(headings)}: {says}" for says, headings in hidden.items()]
             views.append(Section("Not shown", items=items).view())
         views.append(Section(text=files_text(self.inputs(results).values(), results)).view())
-        context = {"verdicts": verdicts, "under": self.under(data), "sections": views}
+        context = {"verdicts": verdicts, "subtitle": self.subtitle(data), "sections": views}
         write_html(results / f"{self.name}.html", vars(self) | context)
         return [line.removesuffix(".") for verdict in verdicts for line in (verdict.text, *verdict.more)]
 

@@ -103,7 +103,7 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     """
     stale = [picture for picture in pictures if not is_current(picture.mask, drawn / picture.name)]
     draw = partial(why_not_drawn, drawn=drawn)
-    reasons = by_copies(draw, stale, workers) if workers > 1 else list(map(draw, stale))
+    reasons = draw_in_parallel(draw, stale, workers) if workers > 1 else list(map(draw, stale))
     listed = {drawn / picture.name for picture in pictures}
     remove_path(folder)
     folder.mkdir(parents=True)  # even if there is no picture, as with the tool noop
@@ -120,7 +120,7 @@ def draw_mosaics(pictures: Sequence[Picture], folder: Path, workers: int, drawn:
     return [f"no mosaic {picture.name}: {why}" for picture, why in zip(stale, reasons, strict=True) if why]
 
 
-def by_copies(draw: Callable[[Picture], str], stale: Sequence[Picture], workers: int) -> list[str]:
+def draw_in_parallel(draw: Callable[[Picture], str], stale: Sequence[Picture], workers: int) -> list[str]:
     """Draw pictures in forked copies of this process; return the results, and raise errors as :func:`draw_mosaics`.
 
     ``ProcessPoolExecutor`` is not used: if one of its processes is killed, it may hang (5 of 295 times, Python 3.11.7).

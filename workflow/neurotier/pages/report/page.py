@@ -34,7 +34,7 @@ from neurotier.core.quantities import (
 from neurotier.core.tables import Row, Rows, gathered
 from neurotier.dataset.source import requested_unreachable
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, RUN_QUEUE
-from neurotier.pages.kit.findings import own_reference, words
+from neurotier.pages.kit.findings import glossary, own_reference
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, SHOWN_ROWS, Figure, Page, Section, Verdict, link, linked
 from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.data import (
@@ -155,7 +155,7 @@ BIDS = "BIDS (Gorgolewski et al., 2016, Scientific Data 3, 160044)"
 APPTAINER = "Apptainer (Kurtzer, Sochat and Bauer, 2017, PLOS ONE 12(5), e0177459)"
 
 
-def under(data: ReportData) -> str:
+def subtitle(data: ReportData) -> str:
     """The text below the title: what was analysed, and in which run."""
     text = f"{source_of(data)}: {app_name(data.settings)}{' in a container' if data.container else ''}"
     run = (data.last_run or data.facts)["run"]
@@ -500,14 +500,14 @@ PAGE = Page(
     caption="The run on one page: verdict and validity, failed and skipped participants with their reasons, masks,"
     " brain volumes, times, and the facts about machine, tiers and versions. The page shows whether the results are"
     " complete and whether the times can be compared.",
-    under=under,
+    subtitle=subtitle,
     verdicts=verdicts,
     tables=TABLES,
     read=collect,
     folder="figures",
-    speaks=False,  # the end of a run prints the verdicts
+    prints_verdicts=False,  # the end of a run prints the verdicts
     parts=(
-        words("makespan", "on its device", "oversubscribed", "robust z"),
+        glossary("makespan", "on its device", "oversubscribed", "robust z"),
         problems,
         masks,
         Figure("Brain volumes", brain_volume),

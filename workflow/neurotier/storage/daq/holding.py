@@ -66,7 +66,7 @@ def most_held(line: Line) -> int:
     return max(takewhile(lambda writers: not line[writers].late, line), default=0)
 
 
-def answer(name: str, line: Line, target_s: float) -> str:
+def summary(name: str, line: Line, target_s: float) -> str:
     """A sentence on how many writers a tier keeps up with, and how large a buffer the largest number needs."""
     held, most = most_held(line), max(line)
     each = rate(line[most].input_bytes_per_s / most)

@@ -23,7 +23,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.settings import DaqSettings, Say
 from neurotier.core.tables import Row, Rows
 from neurotier.core.tiers import parse_size, tier_named
-from neurotier.storage.fio import Access, FioJob, FioResult, attempt
+from neurotier.storage.fio import Access, FioJob, FioResult, try_access
 from neurotier.storage.workload import Workload, files_text
 from neurotier.storage.workspace import Workspace, claim, patience_s
 
@@ -187,7 +187,7 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
         end_fsync=True,
         files=FILES,
         options=options,
-        each=[place_of(writer, folders) for writer in range(point.writers)],
+        each=[file_options(writer, folders) for writer in range(point.writers)],
     )
 
 
@@ -202,7 +202,7 @@ def check_job(point: Point, folders: Sequence[Path], written: Sequence[int]) -> 
         file_bytes=point.file_bytes,
         options=VERIFIED | {"verify_fatal": "1"},
         each=[
-            place_of(writer, folders) | {"size": str(size_bytes)} if size_bytes else nothing
+            file_options(writer, folders) | {"size": str(size_bytes)} if size_bytes else nothing
             for writer, size_bytes in enumerate(written)
         ],
     )
@@ -213,7 +213,7 @@ def file_of(writer: int, folders: Sequence[Path]) -> Path:
     return folders[writer % len(folders)] / f"{FILES}.{writer}"
 
 
-def place_of(writer: int, folders: Sequence[Path]) -> dict[str, str]:
+def file_options(writer: int, folders: Sequence[Path]) -> dict[str, str]:
     """A writer's file as fio options, in which a colon is a separator; fio runs in the folder if there is just one."""
     file = file_of(writer, folders)
     own = {"directory": str(file.parent).replace(":", "\\:")} if len(folders) > 1 else {}
@@ -267,7 +267,7 @@ class Daq(Workload[Point]):
                         )
                     if one is not workspace:  # the room there has been checked
                         self.check_room(one.tier, point.set_name, self.room(points), one.tier.usable_bytes())
-                    attempt(point.way, one.folder)
+                    try_access(point.way, one.folder)
         except NeurotierError as error:
             return dict.fromkeys(points, str(error))
         return {}
@@ -316,7 +316,7 @@ class Daq(Workload[Point]):
             named = {name: row[name] for name in ("tier", "over", "engine", "writers", "repetition")}
             curve = row.pop("curve", [])
             backlogs += [{**named, "time_s": time_s, "backlog_bytes": held} for time_s, held in curve]
-            row |= judged(row, row.pop("writer_rates", None), curve, self.settings.daq)
+            row |= judge_writers(row, row.pop("writer_rates", None), curve, self.settings.daq)
         return {"daq": rows, "backlog": backlogs}
 
 
@@ -333,7 +333,7 @@ def cells(done: FioResult, curve: Curve) -> Row:
     }
 
 
-def judged(row: Row, writer_rates: list[float] | None, curve: Curve, settings: DaqSettings) -> Row:
+def judge_writers(row: Row, writer_rates: list[float] | None, curve: Curve, settings: DaqSettings) -> Row:
     """How many writers fell behind, and the buffer that they need; not stored, since this depends on the configuration.
 
     For writers that hold their rate, the deficit is read from the end of the curve, if there is one: fio's durations

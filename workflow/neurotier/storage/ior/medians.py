@@ -24,7 +24,7 @@ Line = dict[int, dict[str, Spread]]
 """Bandwidth of all processes on all nodes, bytes/s, by number of processes or nodes, ascending; then by way."""
 
 
-def reached(rows: Rows) -> dict[str, Spread]:
+def bandwidths(rows: Rows) -> dict[str, Spread]:
     """The bandwidth of one point over its repetitions, by way."""
     return {way: Spread.of(rows, f"{way}_bytes_per_s") for way in WAYS}
 
@@ -35,7 +35,7 @@ def by_processes(rows: Rows) -> dict[str, dict[int, Line]]:
     found: dict[str, dict[int, Line]] = {line_name(row): {} for row in alone}
     groups = gathered(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
     for (name, processes, nodes), members in sorted(groups.items()):
-        found[name].setdefault(processes, {})[nodes] = reached(members)
+        found[name].setdefault(processes, {})[nodes] = bandwidths(members)
     return found
 
 
@@ -127,7 +127,7 @@ def at_once_text(rows: Rows) -> list[str]:
     for (name, nodes, concurrent, processes), members in sorted(groups.items()):
         one = groups.get((name, nodes, 1, processes))
         if concurrent > 1 and one:
-            several, alone = reached(members), reached(one)
+            several, alone = bandwidths(members), bandwidths(one)
             share = {way: several[way].median / alone[way].median for way in WAYS}
             last[name] = (
                 f"{name}: {concurrent} benchmarks at once on {nodes // concurrent} of {nodes} nodes each write"

@@ -18,7 +18,7 @@ from pathlib import Path
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.foreign import blaming, read_text
 from neurotier.core.tables import Row
-from neurotier.storage.calls import enter_own_network, reason_of, require_own_network, require_program, run_call
+from neurotier.storage.calls import enter_own_network, failure_reason, require_own_network, require_program, run_call
 from neurotier.storage.fio import MIB, require_fio
 from neurotier.storage.ior.points import FILES, IOR, Point
 from neurotier.storage.page_cache import evict
@@ -149,4 +149,4 @@ def reason(output: str, errors: str, exit_code: int) -> str:
             paragraph.append(line)
         elif paragraph:
             break
-    return reason_of(" ".join(paragraph), exit_code)
+    return failure_reason(" ".join(paragraph), exit_code)

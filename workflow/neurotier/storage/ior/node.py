@@ -23,7 +23,7 @@ from neurotier.core.tiers import Tier
 from neurotier.storage.fio import BUFFERED, Access, find_access, require_fio
 from neurotier.storage.ior.points import FILES, PIN, Point, job_of, node_file, run_logged, writer_for
 from neurotier.storage.numa import own_nodes
-from neurotier.storage.workspace import Workspace, facts_of, patience_s
+from neurotier.storage.workspace import Workspace, patience_s, tier_facts
 
 MARK = "node.{}"
 """Name of a file by which other nodes can see this one."""
@@ -65,7 +65,7 @@ def prepare(point: Point, tier: Tier, folder: Path, own: int) -> Record:
         **asdict(way),
         "numa": numa,
         "usable_bytes": tier.usable_bytes(),
-        **facts_of(tier),
+        **tier_facts(tier),
         "kernel": platform.release(),
     }
 

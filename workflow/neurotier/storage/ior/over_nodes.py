@@ -143,7 +143,7 @@ class IorOverNodes(Ior):
         hosts, numa = ([each[key] for each in found] for key in ("host", "numa"))
         if point.set_name == PIN and min(map(len, numa)) < 2:
             raise LeftOutError("there is one NUMA node on a node, and nothing to pin to")
-        shared, spread_s = compared(found, tier)
+        shared, spread_s = compare_nodes(found, tier)
         files = files_text(point.processes * (point.nodes if shared else 1), point.file_bytes)
         self.check_room(tier, point.set_name, files, min(each["usable_bytes"] for each in found))
         way = {key: found[0][key] for key in ("engine", "direct")}
@@ -167,7 +167,7 @@ class IorOverNodes(Ior):
         }
 
 
-def compared(found: Rows, tier: Tier) -> tuple[bool, float]:
+def compare_nodes(found: Rows, tier: Tier) -> tuple[bool, float]:
     """Whether nodes see each other's files, and how far their clocks appear to differ, s.
 
     Raises
@@ -208,7 +208,7 @@ def allocated(cluster: Cluster, nodes: int) -> Iterator[str]:
             its_input.close()  # so the command ends, once it has nodes, and its job counts as completed
             if not job:
                 process.terminate()
-            if ended(process) != 0:
+            if wait_for_end(process) != 0:
                 cluster.end()
 
 
@@ -255,7 +255,7 @@ def run_step(cluster: Cluster, job: str, nodes: int, plan: Row) -> Rows:
         process.terminate()
         raise
     finally:
-        exit_code = ended(process)
+        exit_code = wait_for_end(process)
     if failed := next((answer for answer in answers if "error" in answer), None):
         raise ToolError(failed["error"])
     if exit_code or len(answers) < 2 * nodes:
@@ -279,7 +279,7 @@ def start(cluster: Cluster, command: Sequence[str], stderr: Any) -> tuple[subpro
         raise ToolError(f"{command[0]} cannot be started: {error.strerror}", "target ior") from None
 
 
-def ended(process: subprocess.Popen[str]) -> int:
+def wait_for_end(process: subprocess.Popen[str]) -> int:
     """Wait for a command that is about to end, kill it if it does not, and return its exit code."""
     try:
         return process.wait(END_S)

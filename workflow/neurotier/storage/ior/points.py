@@ -202,10 +202,10 @@ def first_request_s(log: Path) -> float:
         raise ToolError("fio did not log when its requests were made", log, "take fio 3.33") from None
 
 
-def together(spans: Sequence[Span]) -> float:
+def aggregate_rate(spans: Sequence[Span]) -> float:
     """The bandwidth of all processes: all bytes over the time from the first start to the last end, bytes/s.
 
-    >>> together([{"start_s": 10.0, "end_s": 12.0, "bytes": 600}, {"start_s": 11.0, "end_s": 13.0, "bytes": 600}])
+    >>> aggregate_rate([{"start_s": 10.0, "end_s": 12.0, "bytes": 600}, {"start_s": 11.0, "end_s": 13.0, "bytes": 600}])
     400.0
     """
     time_s = taken_s(spans)
@@ -219,7 +219,7 @@ def taken_s(spans: Sequence[Span]) -> float:
 
 def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
     """The bandwidth of each group of ``count`` nodes, in order, bytes/s."""
-    return [together(group) for group in gathered((span["node"] // count, span) for span in spans).values()]
+    return [aggregate_rate(group) for group in gathered((span["node"] // count, span) for span in spans).values()]
 
 
 def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> Record:

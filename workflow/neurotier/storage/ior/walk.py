@@ -11,7 +11,7 @@ from neurotier.core.quantities import counted
 from neurotier.core.settings import IorSettings, Say
 from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
-from neurotier.storage.fio import BUFFERED, Access, access_text, find_access, takes_direct
+from neurotier.storage.fio import BUFFERED, Access, access_text, find_access, supports_direct
 from neurotier.storage.ior.mpi import require_engine, run_ior
 from neurotier.storage.ior.points import IOR, PIN, Point, cells_of, job_of, over_nodes, run_logged
 from neurotier.storage.numa import own_nodes
@@ -69,7 +69,7 @@ class Ior(Workload[Point]):
         self.way = BUFFERED
         if point.measured_by == IOR:
             passed = point.wants_direct and KINDS[tier.kind].fio_engines[0][1]
-            self.way = Access(IOR, passed and takes_direct(workspace.folder, point.block_bytes))
+            self.way = Access(IOR, passed and supports_direct(workspace.folder, point.block_bytes))
         elif point.wants_direct:
             self.way = find_access(workspace.folder, tier.kind, point.block_bytes)
         several = [point for point in points if point.nodes > 1]

@@ -84,12 +84,12 @@ def measure_files(tier: str, folder: Path, streams: int, slice_s: float, timeout
     return dict(json.loads(done.stdout))
 
 
-def spent() -> tuple[float, float, float]:
+def resource_times() -> tuple[float, float, float]:
     """Clock time, and this process's CPU time and time spent waiting for a processor so far, s."""
     return time.perf_counter(), time.process_time(), queued_s()
 
 
-def make(files: int, slice_s: float) -> int:
+def make_files(files: int, slice_s: float) -> int:
     """Make files in the working folder until there are enough or time or room runs out; return how many were made."""
     made, data, deadline_s = 0, bytes(SIZE_BYTES), time.monotonic() + slice_s
     try:
@@ -106,7 +106,7 @@ def make(files: int, slice_s: float) -> int:
     return made
 
 
-def work(folder: str, files: int, slice_s: float, together: Barrier, results: SimpleQueue[Any]) -> None:
+def run_stream(folder: str, files: int, slice_s: float, together: Barrier, results: SimpleQueue[Any]) -> None:
     """Run a stream in a folder of its own, and report the number of files and their cost for each operation."""
     end_with_parent()
     made, took = 0, {}
@@ -116,13 +116,13 @@ def work(folder: str, files: int, slice_s: float, together: Barrier, results: Si
         for name in OPERATIONS:
             call = os.lstat if name == "look" else os.unlink
             together.wait()
-            begin = spent()
+            begin = resource_times()
             if name == "make":
-                made = make(files, slice_s)
+                made = make_files(files, slice_s)
             else:
                 for number in range(made):
                     call(f"f{number}")
-            took[name] = [made, begin[0], *(last - first for last, first in zip(spent(), begin, strict=True))]
+            took[name] = [made, begin[0], *(last - first for last, first in zip(resource_times(), begin, strict=True))]
         results.put(took)
     except BrokenBarrierError:  # another stream reports why
         results.put(None)
@@ -145,7 +145,7 @@ def run_streams(folder: str, streams: int, slice_s: float) -> Measured:
     files, context = files_of_each(streams, os.statvfs(folder).f_favail), multiprocessing.get_context("fork")
     together, results = context.Barrier(streams), context.SimpleQueue()
     folders = [os.path.abspath(f"{folder}/files.{number}") for number in range(streams)]
-    workers = [context.Process(target=work, args=(own, files, slice_s, together, results)) for own in folders]
+    workers = [context.Process(target=run_stream, args=(own, files, slice_s, together, results)) for own in folders]
     for worker in workers:
         worker.start()
     found = [results.get() for _ in workers]

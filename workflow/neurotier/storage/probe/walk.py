@@ -21,7 +21,7 @@ from neurotier.storage.fio import Access, FioJob, find_access, require_fio
 from neurotier.storage.probe.plan import BLOCK_BYTES, SMALLEST_BYTES, Effort, effort_for, levels
 from neurotier.storage.probe.small_files import SIZE_BYTES, measure_files
 from neurotier.storage.spread import Spread
-from neurotier.storage.workspace import Workspace, claim, facts_of
+from neurotier.storage.workspace import Workspace, claim, tier_facts
 
 FILES = "files"
 CALLS = Access("calls", direct=False)
@@ -253,7 +253,7 @@ def probe_rows(tier: Tier, samples: Samples) -> Rows:
     """The rows of ``probe.tsv`` for a tier just measured on this node, with small files last."""
     facts = {
         **dict.fromkeys(columns("probe")),
-        **facts_of(tier),
+        **tier_facts(tier),
         "device": tier.mount().source,
         "kernel": f"{platform.system()} {platform.release()}",
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -105,7 +105,7 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
     return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 
 
-class Hidden(NamedTuple):
+class PageCacheEffect(NamedTuple):
     """Reading from a tier that is not in memory, compared with reading from one that is.
 
     Attributes
@@ -125,7 +125,7 @@ class Hidden(NamedTuple):
     device_share: float | None
 
 
-def hidden(rows: Iterable[Row]) -> list[Hidden]:
+def page_cache_effects(rows: Iterable[Row]) -> list[PageCacheEffect]:
     """Compare every tier not in memory with one in memory over the points that both have."""
     from pandas import DataFrame  # imported here, since rules also import this module
 
@@ -139,11 +139,11 @@ def hidden(rows: Iterable[Row]) -> list[Hidden]:
         writes, reads = ((own[name] / own[f"{name}_memory"]).median() for name in ("write_s", "read_s"))
         device = own["device_read_bytes"]
         share = None if device.isna().any() else device.sum() / own["read_bytes"].sum()
-        found.append(Hidden(tier, engine, writes, reads, share))
+        found.append(PageCacheEffect(tier, engine, writes, reads, share))
     return found
 
 
-def synchronising(rows: Iterable[Row]) -> tuple[float, Row, str] | None:
+def longest_wait(rows: Iterable[Row]) -> tuple[float, Row, str] | None:
     """The point at which clients wait for each other for the largest share of the time; ``None`` if there is none.
 
     Returns

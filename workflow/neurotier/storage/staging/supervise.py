@@ -175,7 +175,7 @@ def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierE
             f"tier of {exchange.folder}",
             "make room, or lower staging.share",
         )
-    gone = [place for place, pid in enumerate(outcome.servers) if not is_there(pid)]
+    gone = [place for place, pid in enumerate(outcome.servers) if not is_running(pid)]
     if gone:
         names = ", ".join(map(str, gone))
         what = f"server {names} of {exchange.servers} is gone; {len(outcome.steps)} of {exchange.steps} steps were done"
@@ -183,7 +183,7 @@ def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierE
     return error
 
 
-def is_there(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether a process exists and is not a zombie."""
     try:
         return is_alive(psutil.Process(pid))

@@ -20,7 +20,7 @@ from neurotier.core.quantities import size
 from neurotier.core.settings import Say, SweepSettings
 from neurotier.core.tables import Row
 from neurotier.core.tiers import parse_size
-from neurotier.storage.fio import BUFFERED, Access, FioJob, find_access, takes_direct
+from neurotier.storage.fio import BUFFERED, Access, FioJob, find_access, supports_direct
 from neurotier.storage.workload import Workload
 from neurotier.storage.workspace import Workspace, patience_s
 
@@ -69,7 +69,7 @@ class Point:
     written_bytes: ClassVar[int] = 0
 
 
-def way_of(point: Point, best: Access) -> Access:
+def access_for(point: Point, best: Access) -> Access:
     """How a point accesses its tier's files, given the best way there.
 
     Parameters
@@ -84,7 +84,7 @@ def way_of(point: Point, best: Access) -> Access:
     return Access(point.wants_engine, point.wants_direct and best.direct and point.wants_engine != "mmap")
 
 
-def left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: int) -> str:
+def reason_left_out(point: Point, way: Access, direct_blocks: set[int], memory_bytes: int) -> str:
     """Why a point is left out; empty if it is not.
 
     Parameters
@@ -179,10 +179,10 @@ class Sweep(Workload[Point]):
         tier, folder = workspace.tier, workspace.folder
         access = find_access(folder, tier.kind)
         blocks = {point.block_bytes for point in points} if access.direct else set()
-        direct = {block for block in blocks if block % mmap.PAGESIZE == 0 or takes_direct(folder, block)}
-        self.ways = {point: way_of(point, access) for point in points}
+        direct = {block for block in blocks if block % mmap.PAGESIZE == 0 or supports_direct(folder, block)}
+        self.ways = {point: access_for(point, access) for point in points}
         memory_bytes = psutil.virtual_memory().available - self.room(points)[0] * KINDS[tier.kind].takes_memory
-        reasons = {point: left_out(point, self.ways[point], direct, memory_bytes) for point in points}
+        reasons = {point: reason_left_out(point, self.ways[point], direct, memory_bytes) for point in points}
         possible = [point for point in points if not reasons[point]]
         if possible:
             file_bytes = self.room(possible)[0]
