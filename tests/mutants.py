@@ -133,7 +133,7 @@ KNOWN: dict[str, str] = {
     "(user + system) / TICKS_PER_S > self.cpu_s * (1 + UNREAPED_SHARE) + UNREAPED_S -> "
     "((user + system) / TICKS_PER_S >= self.cpu_s * (1 + UNREAPED_SHARE) + UNREAPED_S)": NEVER,
     'core/files.py: lock, tries = folder.with_name(f".{folder.name}.lock"), 0: 0 -> (1)': "said 0.05 s sooner",
-    'advice/table.py: "work": max(largest(work, at_once + situation.beside), *copies, 0),: 0 -> (1)': "each needs more",
+    'advice/table.py: "work": max(work, *copies, 0),: 0 -> (1)': "each needs more",
     "meter/records.py: self.branch(rest.parent).merge(self.pending.pop(group), 0): 0 -> (1)": "a nanosecond",
     "model/loaded.py: reads_now, writes_now = (in_flight(way, np.ones(len(streams))) > 0.5 for way in (~writes, "
     "writes)): in_flight(way, np.ones(len(streams))) > 0.5 -> (in_flight(way, np.ones(len(streams))) >= "

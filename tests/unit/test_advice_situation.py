@@ -294,9 +294,8 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     found, given = situation(tmp_path), inputs_of([job(max_rss_bytes=1 << 20)])
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
-        _, at_once = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
-        assert at_once == expected
-    few, at_once = at_parallelism(found, given, HERE, 4, {})
+        assert at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})[1] == expected
+    few, at_once, _ = at_parallelism(found, given, HERE, 4, {})
     assert at_once == 4
     assert at_parallelism(found, given, HERE, 96, {})[1] == 5
     beside = situation(tmp_path, shares={"staging_beside": 1})
@@ -335,11 +334,27 @@ def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path:
     left.phases["stage_out"] = spent(written_bytes=900.0)
     for kind, whole in (("demo", 81_000_000), ("folder", 0)):  # a plain folder is read in place
         found = situation(tmp_path, left, left, kind=kind)
-        rows = [room_of(found, found.inputs([], QUIET), HERE, count) for count in (1, 2, 9)]
-        assert {row["dataset_needed_bytes"] for row in rows} == {whole}
-        one, two, everyone = (row["work_needed_bytes"] for row in rows)
-        assert 0 < one < two < everyone
-        assert {row["results_needed_bytes"] for row in rows} == {9 * 900}
+        row = room_of(found, found.inputs([], QUIET), HERE, 7)
+        needed = [row[f"{role}_needed_bytes"] for role in ("dataset", "work", "results")]
+        assert needed == [whole, 7, 9 * 900]
+
+
+def test_a_work_tier_with_room_for_some_is_predicted_for_those_since_a_run_waits(tmp_path: Path) -> None:
+    """Such a tier "did not fit" though a run on it ends well; one without room for the largest still does not.
+
+    Further participants are copied there as far as there is room, and the largest are analysed first.
+    """
+    given = inputs_of([job(phases=dict.fromkeys(PHASES, spent(cpu_s=1.0)))])
+    alone = situation(tmp_path, shares={"staging_beside": 0})
+    needed = [at_parallelism(alone, given, HERE, count, {})[2] for count in (1, 2, 3, 4)]
+    for room, beside, expected in ((2, 0, (2, 2)), (3, 1, (3, 3)), (4, 1, (3, 4)), (0, 1, (1, 1))):
+        capacity = needed[room - 1] + 1 if room else needed[0] - 1
+        tiers = {"small": {"path": str(tmp_path), "kind": "block", "capacity": f"{capacity}B"}}
+        found = situation(tmp_path, shares={"staging_beside": beside}, tiers=tiers)
+        small = HERE | {"work": "small"}
+        _, at_once, work = at_parallelism(found, given, small, 3, {})
+        assert (at_once, needed.index(work) + 1) == expected
+        assert room_of(found, given, small, work)["fits"] is (room > 0)
 
 
 def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_with_the_results(
@@ -351,15 +366,15 @@ def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_
     app: dict[str, Any] = {"app": {"image": "app.sif"}, "in_containers": True}
     found = situation(tmp_path, left, **app)
     done(found, "sub-01", "sub-02")
-    row = room_of(found, found.inputs([], QUIET), HERE, 1)
+    row = room_of(found, found.inputs([], QUIET), HERE, 0)
     assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (5 * 9e12, (3 + 5) * 9e12)
     in_campaign = situation(tmp_path / "campaign", left, **app, **CAMPAIGN)
-    row = room_of(in_campaign, in_campaign.inputs([], QUIET), HERE, 1)
+    row = room_of(in_campaign, in_campaign.inputs([], QUIET), HERE, 0)
     assert row["work_needed_bytes"] < row["results_needed_bytes"] == 5 * 9e12, "its runs have no group level"
     of_two = situation(tmp_path / "sites", left, **app)
     images = zip(("a/1", "a/2", "b/1", "b/2", "b/3"), of_two.participants.values(), strict=True)
     vars(of_two)["participants"] = dict(images)
-    row = room_of(of_two, of_two.inputs([], QUIET), HERE, 1)
+    row = room_of(of_two, of_two.inputs([], QUIET), HERE, 0)
     assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (3 * 9e12, (5 + 5) * 9e12), "a site at a time"
 
 
@@ -370,7 +385,7 @@ def test_tiers_on_one_file_system_have_its_room_but_once(tmp_path: Path) -> None
     left = job(size_bytes=9_000_000)
     left.phases["stage_out"] = spent(written_bytes=0.4 * shutil.disk_usage(tmp_path).free / 5)
     found = situation(tmp_path, left, tiers=tiers, app={"image": "app.sif"}, in_containers=True)
-    row = room_of(found, found.inputs([], QUIET), HERE | {"results": "beside"}, 1)
+    row = room_of(found, found.inputs([], QUIET), HERE | {"results": "beside"}, 0)
     assert max(row["work_needed_bytes"], row["results_needed_bytes"]) < row["results_free_bytes"]
     assert not row["fits"]
     assert "(dataset and work and results) on disk and beside, has" in row["reason"]

@@ -41,8 +41,8 @@ MEMORY = f"computing, 4 at once, {AT_ONCE}"
         (
             [row("disk", 42.3, limit=MEMORY), row("tmpfs", 41.0, limit=MEMORY)],
             (
-                "Limited by computing, 4 at once, for which memory has room (96 % of the jobs' time): tmpfs buys 3 %,"
-                " within the interval of the predictions: it does not matter where the work lies"
+                "Limited by computing, 4 at once, for which memory and the work tier have room (96 % of the jobs'"
+                " time): tmpfs buys 3 %, within the interval of the predictions: it does not matter where the work lies"
             ),
         ),
         (

@@ -63,9 +63,10 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
         where += ", of runs that others disturbed"
     costs = costs_of(inputs.observed)
     cpu = costs["compute"]["cpu_s"]
-    each = "" if situation.settings.is_app else " an image"
-    text = f"CPU time and bytes by {where}: compute takes {seconds(cpu.base)}{each}"
-    text += f" and {seconds(cpu.per_byte * 1e6)} per MB"
+    text = (
+        f"CPU time and bytes by {where}: compute takes {seconds(cpu.base)}"
+        f"{'' if situation.settings.is_app else ' an image'} and {seconds(cpu.per_byte * 1e6)} per MB"
+    )
     if len(ways_of(inputs.observed)) > 1:
         return f"{text}, which these records hardly separate (the interval tries each of them alone)"
     return f"{text}, to {percent(scatter(inputs.observed, costs))}"

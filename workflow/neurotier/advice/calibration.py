@@ -275,8 +275,7 @@ def costs_of(observed: Sequence[ObservedJob], way: Way = fit) -> Costs:
             (job.size_bytes / count, job.phases.get(phase, {}).get(quantity, 0.0) / count)
             for job, count in zip(observed, counts, strict=True)
         ]
-        chosen = way if quantity.endswith("_s") and phase == "compute" else fit
-        return chosen(*zip(*shares, strict=True))
+        return (way if quantity.endswith("_s") and phase == "compute" else fit)(*zip(*shares, strict=True))
 
     known = [phase for phase in (*PHASES, BETWEEN) if any(phase in job.phases for job in observed)]
     return {phase: {quantity: scaling(phase, quantity) for quantity in QUANTITIES} for phase in known}

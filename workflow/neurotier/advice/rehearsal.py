@@ -149,10 +149,10 @@ def run_job(places: Places, names: Sequence[str], log: Path) -> float:
     ToolError
         If the job fails.
     """
-    words = ["analyze-participants", "--only", *names, "--results", str(places.results), "--log", str(log)]
     threads = threads_of(load_settings(places.results))
-    at_once = min(len(names), max(1, round(usable_cores()) // threads))
-    words += ["--threads", str(at_once * threads)]
+    cores = threads * min(len(names), max(1, round(usable_cores()) // threads))
+    words = ["analyze-participants", "--only", *names, "--threads", str(cores)]
+    words += ["--results", str(places.results), "--log", str(log)]
     job = start_process([sys.executable, "-m", "neurotier", *words], stdin=subprocess.DEVNULL)
     os.waitid(os.P_PID, job.pid, os.WEXITED | os.WNOWAIT)
     record = record_of(job.pid) if delays_accounted() else None

@@ -101,8 +101,8 @@ class Situation:
         jobs = [job for job in self.observed if job.run == run]
         facts = read_json(self.places.runs / f"{run}.json")
         if facts.get("row"):
-            known = facts["row"].get("others_cpu_share")
-            return None if known is None else float(known)
+            known: float | None = facts["row"].get("others_cpu_share")
+            return known
         span = min(job.start_s for job in jobs), max(job.end_s for job in jobs)
         share = others_share(read_readings(self.places.readings(run)), *span, facts["cpus"])
         return share if isinstance(share, float) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from neurotier.advice.calibration import costs_of
 from neurotier.advice.placements import Placement, caches, candidates
@@ -20,7 +21,7 @@ from neurotier.core.parallelism import PHASES, fits
 from neurotier.core.tables import Row, Rows, gathered
 from neurotier.core.tiers import tier_named
 from neurotier.model.this_machine import page_cache_here
-from neurotier.run.needs import Needs, largest, needs_of
+from neurotier.run.needs import Needs, needs_of
 
 
 def advice_rows(situation: Situation, inputs: Inputs, parallelism: Sequence[int], limits: Mapping[str, int]) -> Rows:
@@ -43,8 +44,8 @@ def advice_rows(situation: Situation, inputs: Inputs, parallelism: Sequence[int]
 def advice_row(
     situation: Situation, inputs: Inputs, placement: Placement, cache: str, jobs: int, limits: Mapping[str, int]
 ) -> Row:
-    """One row. If memory has room for fewer jobs than requested, the prediction is for those."""
-    inputs, at_once = at_parallelism(situation, inputs, placement, jobs, limits)
+    """One row. If memory or the work tier has room for fewer jobs than requested, the prediction is for those."""
+    inputs, at_once, work = at_parallelism(situation, inputs, placement, jobs, limits)
     storage = situation.storage(placement, cache, inputs)
     prediction, count = predict(inputs, storage, at_once), len(situation.remaining)
     usual = prediction.usual
@@ -67,7 +68,7 @@ def advice_row(
         "mean_parallelism": usual.mean_parallelism,
         **{f"{phase}_sum_s": usual.phase_sums_s[phase] for phase in PHASES},
         **files_of(inputs, placement, at_once),
-        **room_of(situation, inputs, placement, at_once),
+        **room_of(situation, inputs, placement, work),
     }
 
 
@@ -81,30 +82,34 @@ def files_of(inputs: Inputs, placement: Placement, at_once: int) -> Row:
 
 def at_parallelism(
     situation: Situation, inputs: Inputs, placement: Placement, jobs: int, limits: Mapping[str, int]
-) -> tuple[Inputs, int]:
-    """The model's inputs for ``jobs`` jobs at once, and the number of these for which there are participants
-    and memory."""
+) -> tuple[Inputs, int, int]:
+    """The model's inputs for ``jobs`` jobs at once; how many of these have a participant, memory, and room on the work
+    tier, counted from the largest participant, with which a pool begins; and the bytes that Snakemake reserves there.
+
+    As many more participants are copied to the work tier while others compute as there is room for.
+    """
     placed = replace(situation.settings, placement=placement)  # its work tier may be memory
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.on_cluster), situation.remaining)["mem_mb"]
-    at_once = min(jobs, fits(limits, {"mem_mb": needs_mb}).get("mem_mb", len(situation.remaining)))
+    work = sorted((work_bytes(situation.participants[name], placed) for name in situation.remaining), reverse=True)
+    free_bytes = free_on(tier_named(placed, placement["work"]))[1]
+    room = len(work) if free_bytes is None else max(1, sum(taken <= free_bytes for taken in accumulate(work)))
+    at_once = min(jobs, room, *fits(limits, {"mem_mb": needs_mb}).values())
     page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
-    return replace(inputs, page_cache=page_cache), at_once
+    return replace(inputs, page_cache=page_cache), at_once, sum(work[: min(at_once + situation.copiers, room)])
 
 
-def room_of(situation: Situation, inputs: Inputs, placement: Placement, at_once: int) -> Row:
-    """The room that a placement needs and has. On the work tier it needs what Snakemake reserves for the jobs.
+def room_of(situation: Situation, inputs: Inputs, placement: Placement, work: int) -> Row:
+    """The room that a placement needs and has; ``work`` is what participants need on the work tier, bytes.
 
     An app's group level has a copy of all outputs of a site on the work tier, and leaves it with the results.
     """
     settings, sizes = situation.settings, situation.sizes
-    work = (work_bytes(situation.participants[name], settings) for name in situation.remaining)
     left = costs_of(inputs.observed)["stage_out"]["written_bytes"].of
     sites = gathered((name.rpartition("/")[0], left(sizes[name])) for name in sizes)
     copies = [round(sum(of)) for of in sites.values() if settings.is_app and not settings.is_campaign]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),
-        "work": max(largest(work, at_once + situation.copiers), *copies, 0),
+        "work": max(work, *copies, 0),
         "results": round(sum(left(one.size_bytes, one.images) for one in inputs.participants)) + sum(copies),
     }
-    free = {name: free_on(tier_named(settings, name)) for name in placement.values()}
-    return room_for(placement, needed, free)
+    return room_for(placement, needed, {name: free_on(tier_named(settings, name)) for name in placement.values()})

@@ -8,7 +8,7 @@ from neurotier.core.quantities import about, aligned, percent, seconds
 from neurotier.core.tables import Row, Rows, gathered
 
 COMPUTING = "computing"
-AT_ONCE = "for which memory has room"
+AT_ONCE = "for which memory and the work tier have room"
 NOTHING = 0.005
 """Gains smaller than this share are not mentioned."""
 
@@ -78,8 +78,7 @@ def recommendation(rows: Sequence[Row]) -> str:
         else:
             by = f"{best['placement']} saves {percent(gain)} against {second['placement']}"
             text = f"{bound(best)}{by}, within the interval of the predictions: it does not matter"
-        is_close = len(slower) < len(others)
-        return sentence(text, [*(far if is_close else []), *misfits])
+        return sentence(text, [*(far if len(slower) < len(others) else []), *misfits])
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
         buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "

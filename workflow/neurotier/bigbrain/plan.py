@@ -186,8 +186,7 @@ class BigBrainPlan:
         """The words before the command of such a job, which pin it as its run's plan says."""
         if self.asked.numa == NONE:
             return ""
-        task = load_task(Path(plan))
-        return "".join(f"{word} " for word in prefix(node_of(task, block)))
+        return "".join(f"{word} " for word in prefix(node_of(load_task(Path(plan)), block)))
 
     def done(self, run: str) -> list[Path]:
         """The files that the check of a run waits for."""

@@ -133,8 +133,7 @@ def invalid_because(task: Task, records: Rows, checked: Row, most: int, starts: 
     """
     reasons, incomplete = [], task.incomplete()
     if incomplete:
-        names = ", ".join(incomplete)
-        reasons.append(f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {names}")
+        reasons.append(f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {', '.join(incomplete)}")
     elif not checked:
         reasons.append("its output was not checked")
     wrong = [one["block"] for one in checked.get("blocks", []) if not one["equal"]]

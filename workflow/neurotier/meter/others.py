@@ -148,5 +148,4 @@ def others_share(readings: Sequence[Reading], start_s: float, end_s: float, proc
         own_s = max(0.0, after.tree_s - before.tree_s) + max(0.0, after.kernel_s - before.kernel_s)
         others_s += (after.busy_s - before.busy_s - own_s) * within_s / lasted_s
         open_s = after.open_s  # only that of the last reading: earlier uncertain time has been booked by then
-    share = max(0.0, others_s - open_s) / (processors * (end_s - start_s))
-    return min(1.0, share)  # more is possible because of ticks
+    return min(1.0, max(0.0, others_s - open_s) / (processors * (end_s - start_s)))  # ticks may give more than 1

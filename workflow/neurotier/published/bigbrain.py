@@ -160,8 +160,7 @@ class BlockRun:
     @property
     def missing_blocks(self) -> int:
         """How many blocks of the image are not in the log: their tasks failed immediately, or the log is partial."""
-        known = len(self.named(HEADER)) if self.is_emulated else len(self.blocks)
-        return max(0, self.condition.blocks - known)
+        return max(0, self.condition.blocks - len(self.named(HEADER) if self.is_emulated else self.blocks))
 
     @property
     def invalid_because(self) -> str:

@@ -138,8 +138,7 @@ def started(
                 **{"stdout": subprocess.PIPE} | streams,
             )
         except OSError as error:
-            what = f"{Path(command[0]).name} cannot be started: {error.strerror}"
-            raise ToolError(what, where) from None
+            raise ToolError(f"{Path(command[0]).name} cannot be started: {error.strerror}", where) from None
         yield process
     finally:
         if process is None or process.returncode != 0:

@@ -175,8 +175,7 @@ def write_job(point: Point, folders: Sequence[Path], in_memory: bool) -> FioJob:
     """The fio job of the writers, distributed over the folders; on a device, they flush while they write."""
     options = VERIFIED | {"do_verify": "0", "rate": str(point.rate_bytes_per_s)}
     if not in_memory:
-        records = round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)
-        options["fdatasync"] = str(max(1, records))
+        options["fdatasync"] = str(max(1, round(point.rate_bytes_per_s * point.flush_s / point.record_bytes)))
     return FioJob(
         name=counted(point.writers, "writer"),
         pattern="write",
@@ -258,8 +257,9 @@ class Daq(Workload[Point]):
                 for one in several:
                     kind = one.tier.kind
                     if point.engine == "libpmem" and point.engine not in dict(KINDS[kind].fio_engines):
-                        what = f"libpmem stores to persistent memory, and this is {kind}"
-                        raise TierError(what, f"tier {one.tier.name!r}")
+                        raise TierError(
+                            f"libpmem stores to persistent memory, and this is {kind}", f"tier {one.tier.name!r}"
+                        )
                     if point.engine == "mmap" and not is_in_memory(kind):
                         raise TierError(
                             f"mmap cannot flush while it writes, as a device needs, and this is {kind}",
@@ -343,8 +343,7 @@ def judge_writers(row: Row, writer_rates: list[float] | None, curve: Curve, sett
         return {}
     flush = settings.flush_s / settings.seconds if row["flushed"] == WHILE else 0.0
     flush = min(flush, settings.tolerance)  # in progress when time is up
-    least = (1 - settings.tolerance - flush) * row["rate_bytes_per_s"]
-    late = sum(rate < least for rate in writer_rates)
+    late = sum(rate < (1 - settings.tolerance - flush) * row["rate_bytes_per_s"] for rate in writer_rates)
     behind = row["input_bytes_per_s"] * (1 if late else 1 - flush) - row["throughput_bytes_per_s"]
     if behind > 0 and not late and (end_s := curve[-1][0] if curve else 0.0):
         incomplete = row["writers"] * row["record_bytes"]  # one record of each writer has not fully arrived yet

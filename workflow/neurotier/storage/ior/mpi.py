@@ -97,8 +97,7 @@ def run_ior(point: Point, pattern: str, direct: bool, folder: Path, timeout_s: f
     if done.returncode != 0:
         raise ToolError(f"ior: {reason(done.stdout, done.stderr, done.returncode)}", where)
     if not (folder / SUMMARY).exists():
-        fix = "take IOR 3.3 or later"
-        raise ToolError(f"ior: {reason(done.stdout, done.stderr, 0)}, and no summary", where, fix)
+        raise ToolError(f"ior: {reason(done.stdout, done.stderr, 0)}, and no summary", where, "take IOR 3.3 or later")
     with blaming(f"{SUMMARY} of ior", ToolError):
         return read_summary(read_text(folder, SUMMARY), point, pattern, where)
 

@@ -239,8 +239,7 @@ class Walk:
         self.tell(f"{job.name}, after {seconds(taken_s)} of some {seconds(self.effort.time_s)}")
         row = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s).cells() | {"name": job.name}
         if not row["operations_per_s"]:
-            where = f"tier {self.workspace.tier.name!r}"
-            raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", where)
+            raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", f"tier {self.workspace.tier.name!r}")
         return row
 
 

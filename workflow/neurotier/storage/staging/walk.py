@@ -56,8 +56,9 @@ class Staging(Workload[Point]):
                     words = int(whole * section.scale) // WORD_BYTES // together * together
                     own, other = (words // count * WORD_BYTES for count in (writers, readers))
                 if not own or not other:
-                    what = f"{given.bytes} cannot be divided among {writers} writers and {readers} readers"
-                    raise SettingsError(what, where)
+                    raise SettingsError(
+                        f"{given.bytes} cannot be divided among {writers} writers and {readers} readers", where
+                    )
                 processes = str(engine), writers, readers, servers
                 yield Point(name, *processes, given.per, own, other, section.steps, section.flush, repetition)
 
