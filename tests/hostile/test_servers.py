@@ -105,5 +105,5 @@ def test_what_cannot_be_closed_is_not_started(
     confined = Project(project.folder, lambda: ["unshare", "--user", "--map-root-user", "sh", "-c", denied, "sh"])
     arguments = confined.configure(**{target: section})
     ended = confined.fails(target, *arguments, path=STAND_INS / "mpi")
-    (line,) = ended.lines(f"target {target}: {who} listens on all addresses and obeys everybody, and this system gives")
+    (line,) = ended.lines(f"target {target}: {who} listens on all addresses and obeys any user, and this system gives")
     assert line.endswith(f"; have user namespaces allowed, or take {instead}")

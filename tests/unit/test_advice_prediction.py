@@ -224,7 +224,7 @@ TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"others_cpu_share": None}, ["What others will take of the processors is not known"]),
+        ({"others_cpu_share": None}, ["How much of the processors others will take is not known"]),
         ({"processors": Processors(2, 2, others=0.19)}, []),
         (
             {"others_cpu_share": 0.1, "processors": Processors(2, 2, others=0.2)},
@@ -298,7 +298,7 @@ def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
     assert said(0)[0] == "5 participants to analyse; a participant's images have 17.17 MiB (median)"
     first, *_, shared = said(2)
     assert first.startswith("3 participants to analyse, 2 of 5 done;")
-    assert shared.startswith("What participants take that share a job was not tried")
+    assert shared.startswith("Participants that share a job were not tried")
     assert "of CPU time" in said(2, rehearsed=[job(50, 10.0)])[-1]
     far = [replace(job(50, 10.0), host="node7")]
     assert "Their times are those of node7, not of this machine" in said(2, observed=far)

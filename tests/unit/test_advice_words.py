@@ -42,13 +42,14 @@ MEMORY = f"computing, 4 at once, {AT_ONCE}"
             [row("disk", 42.3, limit=MEMORY), row("tmpfs", 41.0, limit=MEMORY)],
             (
                 "Limited by computing, 4 at once, for which memory and the work tier have room (96 % of the jobs'"
-                " time): tmpfs buys 3 %, within the interval of the predictions: it does not matter where the work lies"
+                " time): tmpfs saves 3 %, within the interval of the predictions: it does not matter where the"
+                " work lies"
             ),
         ),
         (
             [row("disk", 42.3), row("tmpfs", 41.0)],
             (
-                "You are compute-bound: tmpfs buys 3 %, within the interval of the predictions: it does not matter"
+                "You are compute-bound: tmpfs saves 3 %, within the interval of the predictions: it does not matter"
                 " where the work lies"
             ),
         ),

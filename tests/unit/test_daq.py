@@ -171,5 +171,5 @@ def test_writers_are_dealt_out_over_tiers(tmp_path: Path, memory: Path, mount_tm
     unknown = {"late_writers": 0, "backlog_peak_bytes": None, "buffer_bytes": None}
     sentences, reader = page_of("daq", tmp_path, settings, daq=[row | unknown for row in done], backlog=[])
     assert "What writers on several tiers read and wrote is with the first of these." in reader.text
-    assert sum("which buffer 2 writers need cannot be told" in sentence for sentence in sentences) == len(done)
+    assert sum("the buffer that 2 writers need is unknown" in sentence for sentence in sentences) == len(done)
     assert not left(memory) + left(other)

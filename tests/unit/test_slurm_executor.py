@@ -259,7 +259,7 @@ def test_why_a_job_ended_is_said_unless_its_participants_do(
     share.told = told
     assert not looked_at(share, log, squeue, tmp_path)
     line = f"neurotier: Slurm ended job 7 of rule analyze{said}\n"
-    at_fault = "neurotier: job 7 failed for its node, n1, to which no other job of this run is given: "
+    at_fault = "neurotier: job 7 failed for its node, n1, which this run will not use any more: "
     at_fault = f"{at_fault}neurotier could not begin there\n" if "python" in said else ""
     assert capsys.readouterr().err == ("" if told and at_fault else at_fault + line)
 
@@ -332,7 +332,7 @@ def test_no_node_is_at_fault_for_the_job_of_a_users_own_rule(
     assert capsys.readouterr().err == ""
     log.unlink()
     looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path)
-    assert f"no other job of this run is given: {log} could not be written there\n" in capsys.readouterr().err
+    assert f"which this run will not use any more: {log} could not be written there\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

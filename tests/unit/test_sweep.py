@@ -62,7 +62,7 @@ def test_way_suits_tier_and_point(asked: dict[str, Any], best: Access, way: Acce
         ({"queue_depth": 128}, DIRECT, ""),
         ({"block_bytes": 256}, BUFFERED, ""),
         ({"block_bytes": 256}, DIRECT, "blocks of 256 bytes cannot bypass the page cache here"),
-        ({"queue_depth": 128}, BUFFERED, "psync has one request under way at once here, not 128"),
+        ({"queue_depth": 128}, BUFFERED, "psync can have only one request in flight here, not 128"),
         (
             {"queue_depth": 128, "processes": 64, "block_bytes": 16 * MIB},
             DIRECT,
@@ -99,7 +99,7 @@ def test_points_that_are_missing_or_damaged_or_of_another_duration_are_measured(
     assert [file.read_text() for file in kept] == before
     assert len(list(points.iterdir())) == 8
     assert {one["status"] for one in rows if one["queue_depth"] == 4} == {
-        "left out: psync has one request under way at once here, not 4"
+        "left out: psync can have only one request in flight here, not 4"
     }
     whole = settings_of(memory, grid | {"queue_depths": [1]}, share=1e-6)
     assert {one["status"] for one in run(whole)} == {"measured"}, "it needs no room"

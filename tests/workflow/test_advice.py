@@ -145,7 +145,7 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert len(project.records()) == 2
     assert not list((project.results / "advice").glob(".*"))
     assert not project.leftovers()
-    assert "Participants share jobs: by one that was tried" in said
+    assert "Participants share jobs: in one that was tried" in said
     assert "The calibration was disturbed: others took" in said
     (had,) = re.findall(r"Others had (\d+\.\d) busy processes", said)
     assert float(had) > 2 * processors, "those that wait for a processor count, too"

@@ -144,7 +144,7 @@ def test_a_run_whose_tier_was_full_is_done_again_and_one_whose_tool_fails_when_a
         return end(project, *project.configure(tool="bet", campaign=campaign | more), path=tools)
 
     run("echo No space left on device; exit 1", Project.fails).says(
-        "neurotier: campaign: 1 run stopped, in whole or in part, or failed for what may pass; "
+        "neurotier: campaign: 1 run stopped, or failed for a reason that may pass; "
     )
     run("exit 1", Project.fails).says(
         "0 of 1 run are there, 1 to do",

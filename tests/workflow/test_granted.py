@@ -71,7 +71,7 @@ def test_what_snakemake_would_pass_over_is_refused(project: Project) -> None:
     arguments = project.configure(tool="noop")
     project.succeeds("ready", *arguments)
     project.fails(*arguments, "--until", "analyze_participants").says(
-        "--until analyze_participants: Snakemake knows of these jobs only once"
+        "--until analyze_participants: before the dataset is indexed, Snakemake does not know these jobs"
     )
     project.succeeds(*arguments, "--until", "require_participants")
     assert len(project.records()) == 1

@@ -117,7 +117,7 @@ def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
     project.heads("02")
     ended = project.fails("participants", *arguments, "--forcerun", "index_dataset", path=program)
     (line,) = ended.lines("failed  sub-02: tool 'own': its version is sha256:")
-    assert f"the results are made with {before}; load that one again" in line, line
+    assert f"the results are made with {before}; load {before} again" in line, line
     again = project.succeeds("participants", *arguments, "--forcerun", "prepare_tool", path=program)
     assert sorted(again.analysed) == ["sub-01", "sub-02"], again.output
     assert project.record("sub-01")["tool_version"] == project.record("sub-02")["tool_version"] != before

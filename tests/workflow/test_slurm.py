@@ -484,7 +484,7 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     done = head.ended()
     accounting("modify", "user", USER, "set", "MaxSubmitJobs=-1")
     assert done.code == 0, done.output
-    refused = done.lines("neurotier: Slurm takes no job now, and is asked again: ")
+    refused = done.lines("neurotier: Slurm accepts no job now, and is asked again: ")
     assert "squeue" in refused[0], done.output
     assert [line for line in refused if "Unable to contact slurm controller" in line], done.output
     assert [line for line in refused if "job submit limit" in line], done.output
@@ -605,7 +605,7 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
     extra = ["--default-resources", f"slurm_extra='--exclude={off}'", "mem_mb=300", "runtime=10"] if off else []
     first = cluster.next_job()
     done = started(project, *on_slurm(*extra, *config, group=1), target="all").ended().succeeded()
-    assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
+    assert len(done.lines(" failed for its node, n1, which this run will not use any more")) == 1, done.output
     jobs = ended_since(cluster, first, "JobIDRaw", "NodeList", "State")
     failed = [int(number) for number, node, state in jobs if (node, state) == ("n1", "FAILED")]
     assert failed
@@ -629,7 +629,7 @@ def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: P
         done = started(project, *on_slurm(*config, group=1)).ended().succeeded()
     finally:
         subprocess.run([*there, "umount", folder], check=True)
-    assert len(done.lines(" failed for its node, n1, to which no other job of this run is given")) == 1, done.output
+    assert len(done.lines(" failed for its node, n1, which this run will not use any more")) == 1, done.output
     assert len(records(project)) == 6
     said = {"Python": f"{cluster.folder}/spool/n1/job", "a package": f"{sys.executable}: No module named snakemake"}
     if lacks in said:
@@ -816,7 +816,7 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
             given = ["--snakefile", "profiles/try.smk", "--profile", str(profile), *QUICK[:4], "--directory", "tried"]
             done = project.succeeds(*given, cores=0)
             assert len(list((project.folder / "tried" / "tried").iterdir())) == 17, done.output
-            assert not done.lines("Slurm takes no job now"), "no more jobs at once than the limit"
+            assert not done.lines("Slurm accepts no job now"), "no more jobs at once than the limit"
         finally:
             usual = ["MaxTime=INFINITE", "MaxMemPerNode=0", "QOS="]
             subprocess.run(["scontrol", "update", "PartitionName=main", *usual], check=True)

@@ -241,7 +241,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
                 super().run_job(job)
             if not self.refusal:
                 break
-            self.say(f"Slurm takes no job now, and is asked again: {self.refusal}")
+            self.say(f"Slurm accepts no job now, and is asked again: {self.refusal}")
             self.has_news.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -381,7 +381,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
             return
         self._failed_nodes.add(node)
         self.has_avoided = True
-        self.say(f"job {number} failed for its node, {node}, to which no other job of this run is given: {why}")
+        self.say(f"job {number} failed for its node, {node}, which this run will not use any more: {why}")
         pending = {
             other: self.names[job.name]
             for other, job in jobs.items()

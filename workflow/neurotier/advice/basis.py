@@ -75,9 +75,9 @@ def calibrated(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> s
 def shared_jobs(inputs: Inputs) -> list[str]:
     """The CPU time of each participant if several share a job."""
     if not inputs.rehearsed:
-        return ["What participants take that share a job was not tried: Python's start is counted once for all of them"]
+        return ["Participants that share a job were not tried: Python's start is counted once for all of them"]
     cpu_s = statistics.fmean(job.cpu_s for job in inputs.rehearsed)
-    return [f"Participants share jobs: by one that was tried, each of them takes {seconds(cpu_s)} of CPU time"]
+    return [f"Participants share jobs: in one that was tried, each took {seconds(cpu_s)} of CPU time"]
 
 
 def passed_over(situation: Situation, inputs: Inputs) -> list[str]:
@@ -116,7 +116,7 @@ def others_during_calibration(inputs: Inputs, most: float, threads: int) -> list
     job."""
     share, busy = inputs.others_cpu_share, inputs.processors.others * threads
     if share is None:
-        return ["What others will take of the processors is not known, and assumed to be none"]
+        return ["How much of the processors others will take is not known; none is assumed"]
     lines = []
     if share > most:
         said = f"The calibration was disturbed: others took {percent(share)} of the processors' time"

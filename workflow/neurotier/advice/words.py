@@ -81,7 +81,7 @@ def recommendation(rows: Sequence[Row]) -> str:
         return sentence(text, [*(far if len(slower) < len(others) else []), *misfits])
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
-        buys = f"{best['placement']} buys {percent(gain)}, within the interval of the predictions: "
+        buys = f"{best['placement']} saves {percent(gain)}, within the interval of the predictions: "
         text = f"{bound(used)}{buys if gain >= NOTHING else ''}{no_matter}"
         return sentence(text, [*far, *misfits])
     return sentence(

@@ -62,7 +62,7 @@ def check_task(task: Task) -> list[Checked]:
         except InputError as error:
             one = Checked(block.block, False, "", str(error))
         checked.append(one)
-        print(f"{block.block}: {'as expected' if one.equal else one.reason or 'NOT what was read + 1 per iteration'}")
+        print(f"{block.block}: {'as expected' if one.equal else one.reason or 'WRONG: not input + iterations'}")
     return checked
 
 

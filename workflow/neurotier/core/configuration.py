@@ -128,14 +128,16 @@ def check(config: Facts) -> None:
         )
     if taken := {"campaign", "published"}.intersection(config["comparison"]["results"]):
         raise SettingsError(
-            f"{taken.pop()!r} is what runs of another kind are called there",
+            f"{taken.pop()!r} is reserved there for runs of another kind",
             "config key comparison.results",
             "write ./ before the name",
         )
     check_app(config["app"])
     check_tools(config["tool"], config["campaign"]["tools"])
     if re.search(f"^-|{NOT_IN_PATHS}", config["results"]):
-        raise SettingsError("a path here begins with no dash and has no braces, <names>, newline", "config key results")
+        raise SettingsError(
+            "a path must not begin with a dash, or contain braces, <names> or line breaks", "config key results"
+        )
     results = Path(config["results"])
     if results.is_absolute() or ".." in results.parts or not results.parts:
         raise SettingsError(
@@ -199,7 +201,7 @@ def reason(error: ValidationError) -> str:
         first = next(iter(error.schema.get("properties", ())), "KEY")
         meant = {"object": f"{{{first}: {given}}}", "array": f"[{given}]"}
         if asked := meant.get(str(error.validator_value)):
-            return f"{given!r} stands alone; write {asked}"
+            return f"{given!r} is a single value; write {asked}"
     return str(error.message)
 
 
@@ -255,7 +257,7 @@ def check_app(app: Facts) -> None:
     check_templates(app["group_arguments"], [*ALWAYS, *given], "app.group_arguments")
     if app["filter_file"] and "filter_file" not in used:
         raise SettingsError(
-            "the app is not told of it",
+            "no argument passes it to the app",
             "config key app.filter_file",
             "add its option to app.arguments: [--bids-filter-file, '{filter_file}']",
         )

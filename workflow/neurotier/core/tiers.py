@@ -80,7 +80,7 @@ class Tier(NamedTuple):
         where = f"config key tiers.{settings.name}"
         text = settings.path if settings.node else expand(settings.path, f"{where}.path")
         if re.search(NOT_IN_PATHS, text):
-            raise SettingsError("braces, <names> and line breaks cannot stand in a path here", f"{where}.path")
+            raise SettingsError("a path must not contain braces, <names> or line breaks", f"{where}.path")
         capacity = settings.capacity
         capacity_bytes = None if capacity is None else parse_size(capacity, f"{where}.capacity")
         path = Path(text) if settings.node else Path(text).absolute()

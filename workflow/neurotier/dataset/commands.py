@@ -180,7 +180,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
         for line in (ask_git(root, "cat-file", "blob", "refs/heads/git-annex:remote.log") or "").split("\n"):
             # a password may have been set since this clone was made
             if (dataset / ".git/neurotier").exists() and (sent := disallowed(line.encode())):
-                raise SourceError(f"git-annex would use {sent!r} where the dataset says: unset that", paths[0])
+                raise SourceError(f"git-annex would use {sent!r} where the dataset tells it to: unset that", paths[0])
             if remote := WITH_TREE.match(line):
                 # git-annex itself reports below what cannot be written
                 with suppress(OSError), exclusive(root / ".git" / "exports"):

@@ -84,7 +84,7 @@ def basis(data: Data) -> Section:
                 f" files by {percent(FILES_SPREAD)} besides (standard deviation), what is read back from a network tier"
                 " from none to all, images that come at once from the calibration's number to the one asked for, other"
                 " users of the processors from none to twice as many; and around each by"
-                f" {percent(MODEL_ERROR)}, by which the model is off where it knows all that it asks for."
+                f" {percent(MODEL_ERROR)}, the error of the model where all its inputs are known."
             ),
         ],
     )

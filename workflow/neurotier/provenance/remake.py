@@ -189,7 +189,7 @@ def requested(paths: Sequence[str], only: str) -> list[str]:
     asked = [path for path in paths if not names or owner_of(path) in names]
     if not asked:
         known = first_of(list(dict.fromkeys(map(owner_of, paths))))
-        raise InputError("names nobody of this command", f"{ONLY}={only!r}", f"it is about {known}")
+        raise InputError("names no participant of this command", f"{ONLY}={only!r}", f"it is about {known}")
     return asked
 
 

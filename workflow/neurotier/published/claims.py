@@ -226,7 +226,7 @@ class Judged:
         if least := min(found, default=0.0):
             return least
         raise AbsentError(
-            f"{case.measure} of {case.device} has nothing to be divided by" if found else self.missing[-1]
+            f"{case.measure} of {case.device} has nothing to be compared with" if found else self.missing[-1]
         )
 
     def check_alike(self, cases: Sequence[Case]) -> None:

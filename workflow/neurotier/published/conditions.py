@@ -63,7 +63,7 @@ def condition(
     return IncrementCondition(ORIGIN, engine, tier, processes, blocks, size, iterations, PUBLISHED, variant)
 
 
-def condition_columns(condition: IncrementCondition) -> Row:
+def key_cells(condition: IncrementCondition) -> Row:
     """The columns of the published tables that identify a condition."""
     device, mode = device_and_mode(condition.tier)
     return {

@@ -23,7 +23,7 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.tables import Row, Rows, columns
 from neurotier.model.fluid import SimulatedRun, simulate
 from neurotier.model.prediction import MEASURED, PAPER, Prediction
-from neurotier.published.conditions import condition_columns, expected, without_outliers
+from neurotier.published.conditions import expected, key_cells, without_outliers
 from neurotier.published.knowledge import WIDTH_UNKNOWN, Knowledge, Learner, evidence_of, situation
 from neurotier.published.replay import Replay
 from neurotier.published.validation import CLOSE, CONDITION, DEVICE, Held, error_of, has_twin, held_out_conditions
@@ -56,7 +56,7 @@ class Predictor:
     def parameters(self) -> Rows:
         """The rows of ``published_parameters.tsv``: everything that the measured member is given, by condition."""
         return [
-            condition_columns(one) | parameter
+            key_cells(one) | parameter
             for one in self.conditions
             for parameter in self.knowledge(one, frozenset([one])).parameters
         ]
@@ -70,7 +70,7 @@ class Predictor:
     def judged(self, condition: IncrementCondition, held_out: str) -> Iterator[Row]:
         """Each member's prediction, compared with the mean of the runs without outliers."""
         runs, measured_s = self.replay.conditions.get(condition, []), self.measured_s.get(condition)
-        about = condition_columns(condition) | {"held_out": held_out, "measured_s": measured_s}
+        about = key_cells(condition) | {"held_out": held_out, "measured_s": measured_s}
         about["stalled"] = len(runs) - len(without_outliers(runs))
         simulated = self.predict(condition, held_out_conditions(condition, self.measured_s, held_out), held_out)
         own = {"low_s": simulated.low_s, "high_s": simulated.high_s, "limit": simulated.usual.limit}

@@ -11,14 +11,7 @@ from neurotier.core.errors import InputError
 from neurotier.core.tables import Rows, gathered, write_table
 from neurotier.published.bids_app import find_published
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs
-from neurotier.published.conditions import (
-    APP_DIRECT,
-    OPTANE_AS_MEMORY,
-    condition_columns,
-    device_and_mode,
-    order,
-    tier_of,
-)
+from neurotier.published.conditions import APP_DIRECT, OPTANE_AS_MEMORY, device_and_mode, key_cells, order, tier_of
 from neurotier.published.skipped import DAMAGED, FIX, Skipped
 from neurotier.published.table_one import Bandwidth, equation_one_s, find_bandwidths
 from neurotier.run.compared import Compared
@@ -108,7 +101,7 @@ def name_of(replay: Replay, path: Path) -> str:
 def run_rows(replay: Replay) -> Rows:
     """The rows of ``published_runs.tsv``: every BigBrain run, complete or not."""
     return [
-        condition_columns(run.condition)
+        key_cells(run.condition)
         | {name: getattr(run, name) for name in AS_READ}
         | {
             "run": name_of(replay, run.path),

@@ -672,9 +672,9 @@ def walk(campaign: Campaign) -> None:
     conditions = list(filter(None, map(campaign.condition_of, planned)))
     if stopped := sum(bool(condition.get("stopped")) for condition in conditions):
         raise RunError(
-            f"{counted(stopped, 'run')} stopped, in whole or in part, or failed for what may pass",
+            f"{counted(stopped, 'run')} stopped, or failed for a reason that may pass",
             "campaign",
-            "start the same command again: no other run is done again",
+            "start the same command again: only these runs are repeated",
         )
     invalid = [condition["valid"] for condition in conditions if condition["valid"] != VALID]
     again = "set campaign.repeat_invalid to do invalid runs again"

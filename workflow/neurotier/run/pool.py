@@ -238,7 +238,7 @@ def run_pool(results: Path, request: Request, granted: Granted, log: Path) -> in
     names = request.only or members_of(request.share, places)
     on_cluster = run_facts(places).get("elsewhere") is True and request.stage == ANALYSE
     if on_cluster and not is_wanted(places):
-        say("neurotier: another run has begun since this job was submitted; it does nothing")
+        say("neurotier: another run has begun since this job was submitted, so this job does nothing")
         return BusyError.exit_code
     end_with_parent()
     begin_log(log)
@@ -390,7 +390,7 @@ class Pool:
                 # otherwise each participant reports it
         if UNKNOWN not in (version, wanted) and version != wanted:
             problem = f"its version is {version} on {platform.node()} now, and the results are made with {wanted}"
-            fix = "load that one again or, to analyse everyone with this one, add --forcerun prepare_tool"
+            fix = f"load {wanted} again, or add --forcerun prepare_tool to analyse all participants with {version}"
             kind = ContainerError if self.needs.on_cluster else ToolError  # another node may have that version
             raise kind(problem, f"tool {tool.name!r}", fix)
         tool.load()

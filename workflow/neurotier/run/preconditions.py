@@ -94,7 +94,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
     settings = plan.settings
     if blind := next((rule for rule in AFTER_INDEX if rule in command.until), None):
         raise SettingsError(
-            "Snakemake knows of these jobs only once the dataset is indexed, and so would do nothing",
+            "before the dataset is indexed, Snakemake does not know these jobs and would do nothing",
             f"--until {blind}",
             "name a target instead: ready, participants",
         )

@@ -192,5 +192,5 @@ def require_own_network(what: str, where: str, instead: str) -> None:
     try:
         start_process([sys.executable, "-S", "-c", ""], before=enter_own_network).wait()
     except subprocess.SubprocessError:
-        problem = f"{what} listens on all addresses and obeys everybody, and this system gives it no network of its own"
+        problem = f"{what} listens on all addresses and obeys any user, and this system gives it no network of its own"
         raise ToolError(problem, where, f"have user namespaces allowed, or take {instead}") from None

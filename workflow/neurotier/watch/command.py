@@ -144,7 +144,7 @@ def state(seen: Look) -> str:
     if "ended_s" in seen.facts:
         return f"{'done' if seen.facts.get('succeeded') else 'ended, and not all was done,'} after {words}"
     if seen.alive is False:
-        return f"stopped without an end; the same command goes on (began {words} ago)"
+        return f"stopped before its end; start the same command to continue (began {words} ago)"
     return f"for {words}" + ("" if seen.alive else f" on {seen.facts.get('host')}, which cannot be asked from here")
 
 

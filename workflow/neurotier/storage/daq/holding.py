@@ -75,5 +75,5 @@ def summary(name: str, line: Line, target_s: float) -> str:
     text += ", the most that were measured" * (held == most)
     buffer, need = line[most].buffer, f"{counted(most, 'writer')} need{'s' * (most == 1)}"
     if buffer is None:
-        return f"{text}; which buffer {need} cannot be told"
+        return f"{text}; the buffer that {need} is unknown"
     return f"{text}; {need} a buffer of {size(buffer.median)} for {seconds(target_s)}"

@@ -236,7 +236,7 @@ class Daq(Workload[Point]):
         for group in section.together:
             if len(set(group)) < 2 or not set(group) <= set(section.tiers):
                 where, fix = "config key daq.together", "name two or more of daq.tiers"
-                raise SettingsError("tiers are to be several, and of daq.tiers", where, fix)
+                raise SettingsError("at least two tiers of daq.tiers are needed", where, fix)
         groups = [[tier], *(list(dict.fromkeys(group)) for group in section.together if group[0] == tier)]
         axes = groups, section.engines, range(1, section.repetitions + 1), section.writers
         for tiers, engine, repetition, count in itertools.product(*axes):

@@ -185,7 +185,7 @@ def compare_nodes(found: Rows, tier: Tier) -> tuple[bool, float]:
         raise ToolError("some nodes see each other's files and others do not", where)
     if spread_s > CLOCKS_S:
         fast, slow = (found[clocks_s.index(most(clocks_s))]["host"] for most in (max, min))
-        what = f"the clock of {fast} is {seconds(spread_s)} ahead of that of {slow}, and spans are laid over each other"
+        what = f"the clock of {fast} is {seconds(spread_s)} ahead of that of {slow}: their times cannot be compared"
         raise ToolError(what, fix="have the nodes' clocks set (NTP, PTP)")
     return seen == {len(found)}, spread_s
 

@@ -74,7 +74,7 @@ class Ior(Workload[Point]):
             self.way = find_access(workspace.folder, tier.kind, point.block_bytes)
         several = [point for point in points if point.nodes > 1]
         say(f"tier {tier.name}: {counted(len(points) - len(several), 'point')}, {access_text(**vars(self.way))}")
-        return dict.fromkeys(several, "several nodes are had from Slurm alone (--profile profiles/slurm)")
+        return dict.fromkeys(several, "several nodes need Slurm (--profile profiles/slurm)")
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Write the files of a point and read them back."""

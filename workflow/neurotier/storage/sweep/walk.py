@@ -99,7 +99,7 @@ def reason_left_out(point: Point, way: Access, direct_blocks: set[int], memory_b
     if way.direct and way.engine != "libpmem" and point.block_bytes not in direct_blocks:
         return f"blocks of {size(point.block_bytes)} cannot bypass the page cache here"
     if point.queue_depth > 1 and not (way.queues and way.direct):
-        return f"{way.engine} has one request under way at once here, not {point.queue_depth}"
+        return f"{way.engine} can have only one request in flight here, not {point.queue_depth}"
     buffers_bytes = point.processes * point.queue_depth * point.block_bytes
     if buffers_bytes > BUFFER_SHARE * memory_bytes:
         return f"the requests under way would take {size(buffers_bytes)} of memory, and {size(memory_bytes)} are free"
