@@ -237,7 +237,7 @@ def looked_at(
 def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A job of a share, which has not told anything; commands of Slurm are those of its test."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7"}})
+    monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7", "exit_code": 70}})
     return SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, told=False)
 
 
@@ -264,15 +264,27 @@ def test_why_a_job_ended_is_said_unless_its_participants_do(
     assert capsys.readouterr().err == ("" if told and at_fault else at_fault + line)
 
 
+def test_a_job_that_noted_its_begin_and_no_end_is_not_the_fault_of_its_node(
+    share: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its end may not be written where the shared file system became read-only; its log has the reason."""
+    monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7", "node": "n1"}})
+    (log := tmp_path / "7.log").write_text("job\n[Errno 30] Read-only file system\n")
+    share.told = True
+    assert not looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path)
+    said = "neurotier: Slurm ended job 7 of rule analyze: FAILED on n1: [Errno 30] Read-only file system\n"
+    assert capsys.readouterr().err == said
+
+
 def test_the_notes_of_all_jobs_are_read_once_a_look(
     share: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each job has a file: read for each that has failed, those of 4,282 jobs would keep the head for hours."""
     read = []
 
-    def notes(places: object) -> dict[str, dict[str, str]]:
+    def notes(places: object) -> dict[str, dict[str, Any]]:
         read.append(places)
-        return {number: {"node": f"n{number}", "fault_of_node": "no tier"} for number in "789"}
+        return {number: {"node": f"n{number}", "exit_code": 73, "fault_of_node": "no tier"} for number in "789"}
 
     monkeypatch.setattr(own, "last_notes", notes)
     (log := tmp_path / "7.log").write_text("job\n")

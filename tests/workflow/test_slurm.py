@@ -637,6 +637,27 @@ def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: P
 
 
 @pytest.mark.nightly
+def test_what_a_job_said_last_is_told_if_it_could_not_note_its_end(cluster: Cluster, project: Project) -> None:
+    """The shared file system becomes read-only on its node."""
+    project.heads("00", "01")
+    stuck = "touch $tools/began; until [ -e $tools/go ]; do sleep 0.1; done"
+    tools = bet_that(project, f"case $1 in *sub-01*) {stuck};; esac")
+    once = ["--preemptible-retries", "0"]
+    head = started(project, *on_slurm(*once, *project.configure(tool="bet"), at_once=2), path=tools)
+    wait_for((tools / "began").exists)
+    job, node = wait_for(lambda: slurm_job(project, "sub-01"))
+    (first_process,) = psutil.Process(cluster.daemons[node].pid).children()
+    there = ["nsenter", f"--target={first_process.pid}", "--mount"]
+    subprocess.run([*there, "mount", "--bind", str(project.folder), str(project.folder)], check=True)
+    subprocess.run([*there, "mount", "-o", "remount,bind,ro", str(project.folder)], check=True)
+    (tools / "go").touch()
+    done = head.ended().failed()
+    subprocess.run([*there, "umount", str(project.folder)], check=True)
+    (line,) = done.lines(f"neurotier: Slurm ended job {job} of rule analyze_participants: FAILED on {node}: ")
+    assert "Read-only file system" in line
+
+
+@pytest.mark.nightly
 def test_what_cannot_begin_on_any_node_does_not_keep_the_run(cluster: Cluster, project: Project) -> None:
     """An environment broken for all fails so slowly that jobs wait when the last node is at fault."""
     project.heads(*map("{:02d}".format, range(48)))

@@ -341,8 +341,8 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
             else:
                 is_share = "share" in getattr(info.job, "wildcards_dict", ())
                 self.avoid_node(number, jobs, log, is_share)
-                # If a share's job came as far as its participants, these have said themselves why they failed.
-                said = last_line(log) if is_share and not self.note_of(number) else ""
+                # Participants of a share say themselves why they failed, if the job could note its end.
+                said = last_line(log) if is_share and "exit_code" not in self.note_of(number) else ""
                 if said or job.state != "FAILED":
                     on = f" on {job.nodes}" if job.nodes else ""
                     self.say(f"Slurm ended job {number} of rule {info.job.name}: {job.state}{on}{said}")
