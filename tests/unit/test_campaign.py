@@ -15,7 +15,7 @@ import pytest
 import yaml
 from configured import tier
 from neurotier.core.errors import RunError, SettingsError, TierError
-from neurotier.core.files import write_json
+from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tables import read_table, write_table
@@ -48,7 +48,9 @@ def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
 
 def runs_of(base: dict[str, Any], index: str = "", elsewhere: bool = False) -> list[PlannedRun]:
     settings = Settings.from_config(base)
-    return planned_runs(base, settings, Places.from_settings(settings), index, elsewhere)
+    places = Places.from_settings(settings)
+    write_text(places.index / "images.sha256", index)
+    return planned_runs(base, settings, places, elsewhere)
 
 
 def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:

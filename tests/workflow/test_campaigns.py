@@ -219,6 +219,22 @@ def test_a_tier_that_is_on_another_file_system_than_before_is_not_measured(
     project.succeeds(*given(2)).says("4 runs compared, 0 left out")
 
 
+@pytest.mark.nightly
+def test_room_is_looked_at_where_and_when_the_runs_begin(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
+    """The plan may be of an earlier start, or of another node."""
+    project.heads("01")
+    disk = mount_tmpfs(project.folder / "disk", "size=16m")
+    campaign = {"placements": {"disk": {"work": "disk"}}, "parallelism": [1], "repetitions": 1, "cache": ["warm"]}
+    arguments = project.configure(tool="bet", tiers={"disk": disk}, campaign=campaign)
+    project.succeeds("results/campaign/plan.tsv", *arguments).says("  tier disk: work ")
+    (disk / "of others").write_bytes(bytes(16_400_000))
+    refused = project.fails(*arguments)
+    refused.says("tier 'disk': the campaign needs ")
+    assert not refused.lines("run 1 of 1")
+    (disk / "of others").unlink()
+    project.succeeds(*arguments).says("1 run compared, 0 left out")
+
+
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:
     """One published condition, twice; the demonstration is neither made nor analysed for it."""
     for repetition, minutes in ((4, 1), (5, 2)):

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,10 @@ AT_ONCE_S = 60.0
 """How long a stop may take on a busy machine; a campaign, or what Snakemake waits for, would take longer."""
 
 
-def campaign(project: Project, runs: int) -> list[str]:
+def campaign(project: Project, runs: int, work: str = "tmpfs") -> list[str]:
     """Runs of two participants with a tool that takes a moment."""
     project.heads("01", "02")
-    asked = {"placements": {"memory": {"work": "tmpfs"}}, "parallelism": [2], "repetitions": runs}
+    asked = {"placements": {"one": {"work": work}}, "parallelism": [2], "repetitions": runs}
     tool = sleeping(4.0)
     return project.configure(tool=tool, campaign=asked)
 
@@ -154,6 +155,23 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
     assert "Partial" not in page
     for row in project.table("comparison/compared_runs.tsv"):
         assert float(row["flushed_s"]) >= float(row["makespan_s"])
+
+
+@pytest.mark.nightly
+def test_a_campaign_whose_host_died_goes_on_on_another(project: Project) -> None:
+    """What the dead run left on a shared work tier belongs to this campaign, although another host made it."""
+    arguments = campaign(project, runs=1, work="local")
+
+    def on(host: str) -> Project:
+        return replace(project, before=lambda: ["unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$@"', "sh"])
+
+    def computes() -> list[Path]:
+        return [*project.folder.glob("neurotier-*/work/*/*/in/*")]
+
+    stop(on("first"), arguments, computes, signal.SIGKILL, "everything")
+    assert computes()
+    go_on(on("second"), arguments)
+    assert [run["valid"] for run in project.conditions().values()] == ["valid"]
 
 
 def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:

@@ -65,7 +65,7 @@ from neurotier.core.files import (
 from neurotier.core.installed import ROOT
 from neurotier.core.parallelism import fits
 from neurotier.core.places import Places, short_hash
-from neurotier.core.private import clear, private_folder
+from neurotier.core.private import clear, make_private, private_folder
 from neurotier.core.processes import CAMPAIGN, RUN, current_run, end, marked, start_process
 from neurotier.core.quantities import counted, seconds, size
 from neurotier.core.settings import Say, Settings
@@ -166,7 +166,7 @@ def configuration_of(base: Facts, settings: Settings, condition: Condition) -> R
     return own
 
 
-def planned_runs(base: Facts, settings: Settings, places: Places, index: str, on_cluster: bool) -> list[PlannedRun]:
+def planned_runs(base: Facts, settings: Settings, places: Places, on_cluster: bool) -> list[PlannedRun]:
     """Every run of a campaign, in the order in which they are to be done.
 
     Parameters
@@ -174,13 +174,13 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, on
     base
         The configuration as given, without credentials of the source.
     settings, places
-        The settings checked from it, and the places of the campaign.
-    index
-        Checksum of the table of images: with other images, runs have another identity.
+        The settings checked from it, and the places of the campaign. Its index must exist: with other images, runs have
+        another identity.
     on_cluster
         Whether the runs are done on a node of a cluster, whose programs may differ from those of this machine.
     """
     made, versions = [], Record()
+    index = (places.index / "images.sha256").read_text()
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
@@ -208,8 +208,7 @@ def planned_runs(base: Facts, settings: Settings, places: Places, index: str, on
 def is_planned(base: Facts, settings: Settings, places: Places, on_cluster: bool) -> bool:
     """Whether the existing plan, if any, lists the runs of :func:`planned_runs`."""
     with suppress(OSError, InputError):
-        index = (places.index / "images.sha256").read_text()
-        runs = {run.folder for run in planned_runs(base, settings, places, index, on_cluster)}
+        runs = {run.folder for run in planned_runs(base, settings, places, on_cluster)}
         try:
             return runs == {row["folder"] for row in read_table(places.campaign / "plan.tsv", "plan")}
         except StateError:  # the plan is damaged
@@ -257,9 +256,8 @@ class Campaign(NamedTuple):
     @classmethod
     def of_script(cls, context: Context) -> Campaign:
         """The campaign that a script works on."""
-        index = (context.places.index / "images.sha256").read_text()
         settings, places, facts = context.settings, context.places, context.run_facts
-        planned = planned_runs(context.params.configuration, settings, places, index, facts["elsewhere"])
+        planned = planned_runs(context.params.configuration, settings, places, facts["elsewhere"])
         return cls(planned, settings, places, facts["limits"], context.say)
 
     def folder(self, run: PlannedRun) -> Path:
@@ -438,6 +436,9 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     file = folder.with_name(f".{folder.name}.yaml")
     inner = inner_settings(run.configuration, settings, results, file)
     places = Places.from_settings(inner)
+    make_private(places.results.parent)
+    # by its identity, a run recognises what a killed run left on a shared work tier, even on another node
+    write_text(places.state / "identity", campaign.places.identity)
     write_text(log, "")
     arguments = [*ALONE, "--drop-metadata", "--configfile", file, "--cores", condition.parallelism * threads_of(inner)]
     if inner.in_containers:
@@ -638,7 +639,6 @@ def walk(campaign: Campaign) -> None:
         users' processes disturb the first run, or two in a row, since they would disturb the rest, too.
     """
     planned, say = campaign.planned, campaign.say
-    remove_inner_results(campaign)
     left = campaign.to_do
     say(f"{len(planned) - len(left)} of {counted(len(planned), 'run')} are there, {len(left)} to do")
     failed = []
