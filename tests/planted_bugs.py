@@ -113,7 +113,7 @@ BUGS = (
         "settings-trace",
         "a wrong setting is said in one line",
         "neurotier/run/snakemake_internals.py",
-        "    except (NeurotierError, OSError) as error:\n        logger.error(",
+        "    except EXTERNAL as error:\n        logger.error(",
         "    except ZeroDivisionError as error:\n        logger.error(",
         ("workflow/test_bad_input.py::test_configuration_that_is_wrong",),
     ),

@@ -16,7 +16,7 @@ from neurotier.core.places import Places
 from neurotier.meter.measure import Interrupted
 from neurotier.run.jobs import reporting
 from neurotier.run.stops import raising_interrupted
-from support import ENVIRONMENT, script
+from support import ENVIRONMENT, JOB_ENVIRONMENT, NOBODY, script
 
 WITHOUT_A_MODULE = """
 import sys
@@ -69,6 +69,32 @@ def test_a_package_whose_files_cannot_be_read_is_no_fault_of_ours(
     assert "[Errno 5] Input/output error: '/library/array.so'; start the same command again" in line
     assert "fault in neurotier" not in line
     assert "PLEASE READ" in log.read_text()
+
+
+LIMITED = f"""
+import os, resource, subprocess, threading
+from neurotier.run.jobs import own_error
+
+resource.setrlimit(resource.RLIMIT_AS, (1 << 32,) * 2)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+if os.getuid() == 0:  # whose processes are not limited
+    os.setuid({NOBODY})
+threading.stack_size(1 << 33)
+for work in (lambda: bytearray(1 << 33), threading.Thread().start, os.fork):
+    try:
+        work()
+    except Exception as error:
+        print(own_error(error).exit_code, own_error(error))
+"""
+
+
+def test_where_memory_or_processes_are_limited_another_attempt_may_be_given_more() -> None:
+    """Nothing is killed there for lack of them."""
+    done = subprocess.run([sys.executable, "-c", LIMITED], env=JOB_ENVIRONMENT, capture_output=True, text=True)
+    assert not done.stderr
+    said, fix = "137 no more memory, threads or processes: ", "; see the limits (ulimit -a), and start the same command"
+    lines = done.stdout.splitlines()
+    assert [line.startswith(said) and fix in line for line in lines] == [True] * 3, lines
 
 
 def test_a_stop_while_a_module_makes_a_class_is_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,7 +144,7 @@ LIBRARY = """
 import sys
 from neurotier.meter.measure import Interrupted, measure_command
 try: measure_command(["sh", "-c", sys.argv[1]], grace_s=60)
-except Interrupted as stop: sys.exit(128 + stop.signal_number)
+except Interrupted as stop: sys.exit(stop.exit_code)
 """
 
 

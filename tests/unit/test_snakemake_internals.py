@@ -120,6 +120,26 @@ rule one:
     shell: "[ ! -e once ] || touch done; touch once; [ -e done ]"
 """
 
+NO_THREAD = """
+import threading
+threading.stack_size(1 << 46)
+rule one:
+    output: "done"
+    shell: "touch done"
+"""
+"""No machine has the memory for such a thread, as if the user's memory or processes were limited."""
+
+OF_THE_FUTURE = """
+import os, time
+open("given", "w").close()
+os.utime("given", (time.time() + 3600,) * 2)
+rule one:
+    input: "given"
+    output: "done"
+    shell: "touch done"
+"""
+"""The clock was set back since the input was made."""
+
 
 @pytest.mark.parametrize("prefix", ["", "one_", "two_one_"])
 def test_asked_rules_are_known_by_the_name_that_they_have_in_this_module(tmp_path: Path, prefix: str) -> None:
@@ -145,9 +165,25 @@ STOPPED = r"(?m)^neurotier: stopped; start the same command again to go on\n"
             ("--logger", "neurotier"),
             r"(?m)^neurotier: .*: Stale file handle; make room",
         ),
+        (
+            1,
+            NO_THREAD,
+            ("--logger", "neurotier"),
+            r"(?m)^neurotier: no more memory, threads or processes; see the limits",
+        ),
+        (1, OF_THE_FUTURE, ("--logger", "neurotier"), r"(?m)^neurotier: the clock was set back.* again\n\Z"),
         (0, TRIED_TWICE, ("--logger", "neurotier"), r"rule one failed; its log: none\nIt is tried again\n"),
     ],
-    ids=["full log", "Ctrl-C while a run begins", "Ctrl-C before", "lost folder", "lost log", "tried again"],
+    ids=[
+        "full log",
+        "Ctrl-C while a run begins",
+        "Ctrl-C before",
+        "lost folder",
+        "lost log",
+        "no thread",
+        "clock set back",
+        "tried again",
+    ],
 )
 def test_what_happens_is_said_in_a_line(
     tmp_path: Path, code: int, snakefile: str, options: tuple[str, ...], line: str

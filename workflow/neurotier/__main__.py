@@ -96,7 +96,7 @@ def run_job(options: argparse.Namespace) -> int:
             granted = Granted(options.threads, options.mem_mb, options.work_mb, options.work_files)
             return pool.run_pool(options.results, request, granted, options.log)
     except Interrupted as interrupted:
-        return 128 + interrupted.signal_number
+        return interrupted.exit_code
     except NeurotierError as error:
         print(f"neurotier: {error}", file=sys.stderr)
         return error.exit_code

@@ -39,7 +39,7 @@ from neurotier.core.files import read_or_empty
 from neurotier.core.places import Places
 from neurotier.run import slurm
 from neurotier.run.adoption import last_notes, name_of_job, prefix_of
-from neurotier.run.jobs import load_settings, reason_of
+from neurotier.run.jobs import load_settings, own_error
 from neurotier.run.journal import add_entry
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
@@ -222,7 +222,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
         try:
             self.submit(job)
         except Exception as error:
-            self.say(f"a job of rule {job.name} could not be submitted: {reason_of(error)}")
+            self.say(f"a job of rule {job.name} could not be submitted: {own_error(error)}")
             super()._report_job_error_threadsafe(SubmittedJobInfo(job), f"Job submission failed: {error}. ")
         finally:
             self.run_uuid = shared

@@ -46,6 +46,12 @@ the home folder, or its metadata (for which it advises to check the permissions)
 
 OWN_PLACES = "Snakemake's folders (.cache/snakemake in your home, .snakemake here)"
 
+OF_THE_MACHINE = {
+    "can't start new thread": "no more memory, threads or processes; see the limits (ulimit -a)",
+    "has older modification time": "the clock was set back, or the clocks of two machines differ; set them right",
+}
+"""Words in traces and advice of Snakemake about this machine, and what to print instead."""
+
 NO_METADATA = "Missing metadata for file"
 """Snakemake says this about every file in a report, perhaps dozens, that was made for a failed run's page or by another
 user."""
@@ -112,6 +118,9 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         if record.levelno < logging.WARNING or any(words in text for words in SAID_OTHERWISE):
             return ""
         said = str(self.format(record)).strip()
+        for words, line in OF_THE_MACHINE.items():
+            if words in said:
+                return self.now_and_then(words, f"neurotier: {line}, and start the same command again")
         if found := NOT_MADE.search(said):
             return f"neurotier: --report: {found[1]} is not there yet; start the same command without --report first"
         if found := NO_ROOM.search(said):

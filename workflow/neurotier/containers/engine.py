@@ -93,6 +93,8 @@ def explain(
     --------
     >>> str(explain("FATAL: squashfuse_ll exited: fuse: failed to open /dev/fuse: Permission denied", "x.sif"))
     'x.sif: this user may mount no image file here (FUSE); set containers.form to sandbox, ...'
+    >>> str(explain("runtime/cgo: pthread_create failed: Resource temporarily unavailable\\ngs 0x0", "x.sif"))
+    'x.sif: this user may have no more processes; see the limits (ulimit -a), and start the same command again'
     """
     for pattern, meaning, remedy in read_yaml(Path(__file__).with_name("complaints.yaml").read_text())[doing]:
         if re.search(pattern, said, re.IGNORECASE):

@@ -48,7 +48,7 @@ class Interrupted(BaseException):
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signal_number).name}")
-        self.signal_number = signal_number
+        self.exit_code = 128 + signal_number
 
 
 def measure_child(
@@ -96,23 +96,17 @@ def measure_child(
             except BaseException as error:
                 tree.end()
                 if isinstance(error, Interrupted):
-                    raise_for_caller(error.signal_number)
+                    # for the caller's own handler, which runs once the signal is unblocked; it may ignore further
+                    # signals, so that they do not interrupt the caller's cleaning up
+                    number = error.exit_code - 128
+                    if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler):
+                        signal.raise_signal(number)
                 raise
             instruments.fill(usage, tree.was_stopped or (not tree.asked and signal.SIGCONT in signal.sigpending()))
         finally:
             instruments.close()
     assert tree.exit_code is not None  # noqa: S101  # for the type checker: `watch` waited for it
     return usage, tree.exit_code
-
-
-def raise_for_caller(number: int) -> None:
-    """Raise again a signal that the meter has received, for the caller's own handler, which runs once the signal is
-    unblocked.
-
-    The handler may ignore further signals, so that they do not interrupt the caller's cleaning up.
-    """
-    if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler):
-        signal.raise_signal(number)
 
 
 def measure_command(command: list[str], **how: Any) -> tuple[Usage, int]:

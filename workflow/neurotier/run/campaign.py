@@ -40,7 +40,6 @@ from neurotier.analysis.tools import make_tool
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import (
     InputError,
-    NeurotierError,
     RunError,
     SettingsError,
     StateError,
@@ -76,7 +75,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.run.adoption import last_facts
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
-from neurotier.run.jobs import clone_on, load_dataset, noted, read_failures, reason_of
+from neurotier.run.jobs import EXTERNAL, clone_on, load_dataset, noted, own_error, read_failures
 from neurotier.run.needs import Needs, largest, needs_of
 from neurotier.run.participants import Selected, selected_in
 from neurotier.run.plan import Plan
@@ -652,8 +651,8 @@ def walk(campaign: Campaign) -> None:
             say(f"run {count} of {len(left)}: {run.condition}, repetition {run.repetition}{rest}")
             try:
                 condition = run_planned(campaign, run)
-            except (NeurotierError, OSError) as error:
-                failed.append(reason_of(error))
+            except EXTERNAL as error:
+                failed.append(str(own_error(error)))
                 say(f"  {failed[-1]}")
                 continue
             cache = condition["cache_state"]["action"]

@@ -66,14 +66,15 @@ from neurotier.run.healing import (
     remove_partial,
 )
 from neurotier.run.jobs import (
+    EXTERNAL,
     add_facts,
     forget_stopped,
     load_settings,
     note_killed,
     note_swapping,
     noted,
+    own_error,
     read_failures,
-    reason_of,
     results_folder,
     save_settings,
     say,
@@ -408,8 +409,8 @@ class Head:
             self.watch.stop()
         try:
             counts = self.close(succeeded, stopped_by)
-        except (NeurotierError, OSError) as error:
-            say(f"neurotier: how the run ended could not be written: {reason_of(error)}")
+        except EXTERNAL as error:
+            say(f"neurotier: how the run ended could not be written: {own_error(error)}")
             return
         places = self.places
         report = places.results / "report.html"

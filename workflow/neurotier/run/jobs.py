@@ -7,6 +7,7 @@ reason; any other exception is a bug in neurotier, and its traceback goes to the
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import traceback
@@ -27,8 +28,6 @@ from neurotier.core.errors import (
     TierError,
     ToolError,
     all_without_credentials,
-    one_line,
-    without_credentials,
 )
 from neurotier.core.files import (
     DENIED,
@@ -51,11 +50,19 @@ from neurotier.dataset.source import Dataset, is_installed, obtain
 from neurotier.meter.measure import Interrupted
 from neurotier.run.participants import selected_in
 
+AGAIN = ", and start the same command again"
+
 ADVICE = {
-    **dict.fromkeys(FULL, "free some space there"),
-    **dict.fromkeys(DENIED, "check that you may read and write there"),
+    **dict.fromkeys(FULL, f"free some space there{AGAIN}"),
+    **dict.fromkeys(DENIED, f"check that you may read and write there{AGAIN}"),
 }
 """What to do about an operating system's error."""
+
+NO_MORE = "can't start new thread|failed to map segment"
+"""Errors of Python about a thread, and of the linker about a library, for which there is no memory or process left."""
+
+EXTERNAL = (NeurotierError, OSError, ImportError, MemoryError)
+"""Errors that are no fault of this library."""
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 
@@ -262,63 +269,60 @@ def reporting(places: Places, participants: Sequence[str], stage: str, log: Path
     except (Exception, Interrupted) as raised:
         hidden = raised.__cause__  # Python 3.11 wraps exceptions raised while a class is created, as during imports
         error = hidden if isinstance(hidden, Interrupted) else raised
-        result.exit_code, reason = exit_code_of(error), reason_of(error)
+        own = own_error(error)
+        result.exit_code = own.exit_code
         with suppress(OSError):  # the results tier may be full, and the output may go to a file there
             if not isinstance(error, Interrupted):  # the end of the run reports a stop
-                say(f"neurotier: {first_of(participants) or stage}: {reason}")
+                say(f"neurotier: {first_of(participants) or stage}: {own}")
         with suppress(OSError):
             note_failure(log, error)
             for participant in participants:
-                keep_failure(places, participant, stage, reason, result.exit_code, log)
+                keep_failure(places, participant, stage, str(own), own.exit_code, log)
 
 
-def exit_code_of(error: BaseException) -> int:
-    """The exit code of a process that ends with an error."""
-    if isinstance(error, Interrupted):
-        return 128 + error.signal_number
-    if isinstance(error, OSError) or is_unreadable(error):
-        return TierError.exit_code
-    return error.exit_code if isinstance(error, NeurotierError) else ToolError.exit_code
+def own_error(error: BaseException) -> NeurotierError | Interrupted:
+    """The error of this library that any other amounts to: one line, and an exit code.
 
+    Where a user's memory or processes are limited (``ulimit``, a batch system's limits), nothing is killed for lack of
+    them: Python raises one of several errors. Another attempt may be given more, as after a kill. Some packages give
+    many lines of advice if one of their files cannot be read.
 
-def is_unreadable(error: BaseException) -> bool:
-    """Whether a file of a package could not be read: a module, or a font, for which matplotlib raises errors of its
-    own."""
-    of_font = isinstance(error, RuntimeError) and str(error).startswith(("FT_", "failed to load "))
-    return of_font or isinstance(error, ImportError)
-
-
-def reason_of(error: BaseException) -> str:
-    """What an error says, in one line; some packages give many lines of advice if one of their files cannot be read.
-
-    >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("x"))
+    >>> str(own_error(FileNotFoundError(2, "No such file or directory", "a.json"))), str(own_error(KeyError("x")))
     ('a.json: No such file or directory', "fault in neurotier: KeyError: 'x'")
-    >>> reason_of(OSError(28, "No space left on device", "a.tsv"))
+    >>> str(own_error(OSError(28, "No space left on device", "a.tsv")))
     'a.tsv: No space left on device; free some space there, and start the same command again'
-    >>> reason_of(OSError(13, "Permission denied", "a.tsv"))
+    >>> str(own_error(OSError(13, "Permission denied", "a.tsv")))
     'a.tsv: Permission denied; check that you may read and write there, and start the same command again'
-    >>> reason_of(RuntimeError("FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55")).partition(": ")[2]
+    >>> error = own_error(MemoryError("Unable to allocate 105. MiB"))
+    >>> error.exit_code, str(error).partition(";")[0]
+    (137, 'no more memory, threads or processes: Unable to allocate 105. MiB')
+    >>> str(own_error(RuntimeError("FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55"))).partition(": ")[2]
     'could not be read: FT_Load_Glyph (ft2font.cpp line 646) failed with error 0x55; start the same ...'
-    >>> reason_of(RuntimeError("failed to load glyph")).partition(": ")[2].partition(";")[0]
+    >>> str(own_error(RuntimeError("failed to load glyph"))).partition(": ")[2].partition(";")[0]
     'could not be read: failed to load glyph'
     """
+    text = str(error)
     if isinstance(error, (NeurotierError, Interrupted)):
-        return str(error)
+        return error
+    is_failed_fork = isinstance(error, BlockingIOError) and not error.filename
+    if is_failed_fork or isinstance(error, MemoryError) or re.search(NO_MORE, text):
+        return KilledError(f"no more memory, threads or processes: {text}", fix=f"see the limits (ulimit -a){AGAIN}")
     if isinstance(error, OSError):
-        fix = f"; {ADVICE[error.errno]}, and start the same command again" if error.errno in ADVICE else ""
-        return f"{error.filename or 'a file'}: {error.strerror or error}{fix}"
-    if is_unreadable(error):
+        return TierError(error.strerror or text, error.filename or "a file", ADVICE.get(error.errno or 0, ""))
+    is_of_font = isinstance(error, RuntimeError) and text.startswith(("FT_", "failed to load "))
+    if is_of_font or isinstance(error, ImportError):  # matplotlib raises other errors for a font that cannot be read
         while below := error.__cause__ or error.__context__:
             error = below
-        return str(TierError(f"could not be read: {error}", sys.prefix, READ_AGAIN))
-    return one_line(without_credentials(f"fault in neurotier: {type(error).__name__}: {error}"))
+        return TierError(f"could not be read: {error}", sys.prefix, READ_AGAIN)
+    return ToolError(f"fault in neurotier: {type(error).__name__}: {text}")
 
 
 def note_failure(log: Path, error: BaseException) -> None:
     """Add an error to a job's log: its message and, if it is not one of ours, its traceback."""
-    if not isinstance(error, (NeurotierError, Interrupted)):
+    own = own_error(error)
+    if own is not error:
         note(log, "".join(traceback.format_exception(error)))
-    note(log, reason_of(error))
+    note(log, str(own))
 
 
 def say(line: str, file: TextIO | None = None) -> None:

@@ -118,7 +118,7 @@ class Children:
                 with raising_interrupted():
                     return work(theirs)
             except Interrupted as interrupted:
-                return 128 + interrupted.signal_number
+                return interrupted.exit_code
 
         pid = fork_process(run)
         theirs.close()

@@ -19,7 +19,7 @@ from neurotier.core.tiers import is_per_node
 from neurotier.dataset.commands import datalad_errors
 from neurotier.meter.measure import Interrupted
 from neurotier.run import jobs
-from neurotier.run.jobs import exit_code_of, load_settings, note_failure, reason_of, run_facts
+from neurotier.run.jobs import EXTERNAL, load_settings, note_failure, own_error, run_facts
 from neurotier.run.journal import Step, add_entry
 from neurotier.run.stops import ending_with, raising_interrupted, runner
 
@@ -119,12 +119,12 @@ def script(snakemake: Any) -> Iterator[Context]:
             note_failure(log, error)
         if not isinstance(error, Interrupted):  # the end of the run reports a stop
             where = "" if isinstance(error, NeurotierError) else f"rule {rule}: "
-            is_known = isinstance(error, (NeurotierError, OSError, ImportError))
-            line = f"neurotier: {where}{reason_of(error)}" + ("" if is_known else f"; see {log}")
+            is_known = isinstance(error, EXTERNAL)
+            line = f"neurotier: {where}{own_error(error)}" + ("" if is_known else f"; see {log}")
             print(line, file=sys.stderr)
             with suppress(NeurotierError, OSError):  # the results may not be readable
                 places, host = Places.from_settings(load_settings(results)), socket.gethostname()
                 facts = run_facts(places)
                 if facts.get("elsewhere") and facts["host"] != host:  # the head prints it at the end of the run
                     add_entry(places, "failed", line=f"{line} (on {host})")
-        sys.exit(exit_code_of(error))
+        sys.exit(own_error(error).exit_code)

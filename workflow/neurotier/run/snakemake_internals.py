@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from snakemake.logging import logger
 
-from neurotier.core.errors import NeurotierError, SettingsError
+from neurotier.core.errors import SettingsError
 from neurotier.core.files import Facts, Record
 from neurotier.core.parallelism import RESOURCES
-from neurotier.run.jobs import reason_of
+from neurotier.run.jobs import EXTERNAL, own_error
 
 
 class Command(NamedTuple):
@@ -80,8 +80,8 @@ def errors_as_one_line() -> Iterator[None]:
     show a trace."""
     try:
         yield
-    except (NeurotierError, OSError) as error:
-        logger.error(f"neurotier: {reason_of(error)}")
+    except EXTERNAL as error:
+        logger.error(f"neurotier: {own_error(error)}")
     except KeyboardInterrupt:
         logger.error("neurotier: stopped; start the same command again to go on")
     else:
