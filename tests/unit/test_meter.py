@@ -382,3 +382,4 @@ def test_a_record_that_is_cut_short_is_said(tmp_path: Path) -> None:
     ended = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.stderr == "neurotier: --record record.jsonl: cannot be written: File too large\n"
     assert ended.returncode == 0, "the command's own"
+    assert (tmp_path / "record.jsonl").read_text() == "x" * 500 + "\n", "the next line begins a line"

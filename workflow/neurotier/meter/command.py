@@ -119,8 +119,9 @@ def run(options: Options) -> int:
     watches = [watch(word) for word in options.tier]
     resident_before = residency(options.input)
 
-    folders = [tier.watch for tier in watches]
-    usage, exit_code = measure_command(command, grace_s=options.grace_s, forward=True, watches=folders)
+    usage, exit_code = measure_command(
+        command, grace_s=options.grace_s, forward=True, watches=[tier.watch for tier in watches]
+    )
 
     if options.input:
         usage.input_bytes, usage.input_resident_before = resident_before
@@ -134,7 +135,7 @@ def run(options: Options) -> int:
         **usage.record(),
     }
     if record is not None:
-        append(record, str(options.record), report)
+        append(record, options.record, report)
     if not options.quiet and sys.stderr and (record is None or sys.stderr.isatty()):
         print_summary(report, usage)
     if exit_code < 0:
@@ -150,19 +151,22 @@ def open_record(path: str) -> int:
         raise SettingsError(f"cannot be written: {error.strerror}", f"--record {path}") from None
 
 
-def append(record: int, path: str, report: dict[str, Any]) -> None:
+def append(record: int, path: object, report: dict[str, Any]) -> None:
     """Append one line in a single write, so that meters that share a file do not mix their lines.
 
-    A file system without room for the whole line may take a part of it; the second write then raises the error.
+    A file system without room for the whole line may take a part of it; the second write then raises the error. That
+    part is cut off again: the next line would be appended to it, and be lost.
     """
     import json  # imported here, since at the top it would delay the command
 
-    left = (json.dumps(report) + "\n").encode()
+    left = line = (json.dumps(report) + "\n").encode()
     try:
         while left:
             left = left[os.write(record, left) :]
     except OSError as error:  # the command's exit code matters more than this error
         print(f"neurotier: --record {path}: cannot be written: {error.strerror}", file=sys.stderr)
+        with suppress(OSError):  # it may be no file
+            os.ftruncate(record, os.fstat(record).st_size - len(line) + len(left))
 
 
 def watch(word: str) -> TierWatch:
@@ -227,5 +231,6 @@ def die_by(number: int) -> None:
     import signal
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
-    os.kill(os.getpid(), number)
+    with suppress(OSError):  # nobody can handle SIGKILL
+        signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)

@@ -307,8 +307,7 @@ def measure_all(
     for point in points:
         try:
             if point not in reasons:
-                started_s = time.time()
-                write_json(files[point], facts | {"started_s": started_s} | workload.measure(workspace, point))
+                write_json(files[point], facts | {"started_s": time.time()} | workload.measure(workspace, point))
                 in_a_row = 0
         except LeftOutError as error:
             reasons[point] = f"left out: {error}"
