@@ -14,7 +14,14 @@ from neurotier.core.errors import StateError
 from neurotier.core.files import open_lock, read_json, remove_path, try_lock, write_json, write_text
 from neurotier.core.places import Places, file_of
 from neurotier.run.head import acquire, close_killed
-from neurotier.run.healing import Damage, damage_lines, find_damage, note_outputs, remove_partial
+from neurotier.run.healing import (
+    Damage,
+    correct_future_dates,
+    damage_lines,
+    find_damage,
+    note_outputs,
+    remove_partial,
+)
 from neurotier.run.jobs import keep_failure
 from neurotier.run.participants import checksum_of
 from pool_jobs import image, write_index
@@ -177,6 +184,21 @@ def test_who_takes_the_lock_on_a_disk_that_is_full_has_it(places: Places, monkey
         patched.setattr(os, "write", full)
         acquire(places)
     assert try_lock(open_lock(places.lock)) == "another process"
+
+
+def test_whatever_a_rule_makes_or_needs_that_is_from_the_future_is_from_now(places: Places, tmp_path: Path) -> None:
+    """As where a clock was set back; a link may lead to a file of somebody else."""
+    demo, theirs = places.datasets / "demo-0a1b2c3d.json", tmp_path / "theirs"
+    write_text(demo, "{}")
+    theirs.touch()
+    (places.group / "link").symlink_to(theirs)
+    places.mosaics.mkdir(parents=True)
+    future_s, files = 2**31, (demo, places.mosaics, places.group / "group.tsv")
+    for file in (*files, theirs):
+        os.utime(file, (future_s, future_s))
+    correct_future_dates(places)
+    assert all(file.stat().st_mtime < future_s for file in files)
+    assert theirs.stat().st_mtime == future_s
 
 
 def test_what_another_pipeline_made_beside_the_derivatives_is_left_alone(places: Places) -> None:
