@@ -258,7 +258,7 @@ def test_a_working_folder_of_another_user_is_refused_in_a_line(ordinary: Project
     arguments = given(ordinary)
     os.chown(ordinary.folder, 0, 0)
     ordinary.fails("participants", *arguments).says(
-        f"neurotier: {ordinary.folder}: you may not write to it; start in a folder of your own;"
+        f"neurotier: {ordinary.folder}: you may not write to it, or it is mounted read-only;"
     )
     ordinary.succeeds("--list", *arguments).says("participants")
 

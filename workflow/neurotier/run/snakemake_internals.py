@@ -185,7 +185,7 @@ def require_folder(arguments: Sequence[str]) -> None:
     folder, options = os.path.abspath(".snakemake" if os.path.isdir(".snakemake") else "."), options_of(arguments)
     if not (options.list_rules or options.lint or options.print_compilation or os.access(folder, os.W_OK | os.X_OK)):
         raise SettingsError(
-            "you may not write to it",
+            "you may not write to it, or it is mounted read-only",
             folder,
             "start in a folder of your own; neurotier init FOLDER lays one out",
         )
