@@ -980,7 +980,8 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     advised = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     assert advised.keys() == {"local", "tmpfs", "memory"}
     assert int(advised["memory"]["work_free_bytes"]) <= SCRATCH_MIB << 20
-    done.says("Predicted for one node of class thin ")
+    (about,) = done.lines("Predicted for one node of class thin ")
+    assert re.search(r"and the room that n\d has; ", about)
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 1
 

@@ -29,8 +29,8 @@ def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[s
         calibrated(situation, inputs, chosen),
         *other_hosts(inputs, bool(situation.checks)),
         *(
-            f"Predicted for one node of class {table.stem} that analyses everyone, with what one job has of it; more"
-            " nodes, and waiting in the queue, are not predicted"
+            f"Predicted for one node of class {table.stem} that analyses everyone, with what one job has of it, and"
+            f" the room that {socket.gethostname()} has; more nodes, and waiting in the queue, are not predicted"
             for table in situation.checks
         ),
         *(shared_jobs(inputs) if not situation.checks and len(situation.remaining) > 1 else []),
