@@ -78,8 +78,12 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     shutil.copytree(project.results / "probe", project.folder / "keys" / "probe")
     ended = project.succeeds("advise", *arguments, cores=8)
     ended.says("100 participants to analyse", "CPU time and bytes by 4 records of results")
-    (misfit,) = [line for line in ended.lines("tmpfs does not fit: needs ") if line.startswith("Advice")]
-    assert "(work) on tmpfs, has " in misfit
+    (tmpfs,) = (
+        line
+        for line in ended.lines(" at once, for which memory and the work tier have room")
+        if line.startswith("tmpfs")
+    )
+    assert tmpfs.endswith("yes"), "a run there waits for room"
 
     arguments = project.configure(dataset=keys, results="alone", **common)
     project.fails("advise", *arguments).says(

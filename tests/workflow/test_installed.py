@@ -89,7 +89,7 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     code, said = neurotier(installed, folder, "watch", "results")
-    assert (code, "the same command goes on" in said, " 0 running" in said) == (1, True, True)
+    assert (code, "start the same command to continue" in said, " 0 running" in said) == (1, True, True)
     project.configure(dataset=chosen, tool="noop")  # nobody is done who would be done again
     subprocess.run(command, cwd=folder, env=environment(installed), check=True, **quiet)
     code, said = neurotier(installed, folder, "watch", "results")
