@@ -73,14 +73,20 @@ def test_a_package_whose_files_cannot_be_read_is_no_fault_of_ours(
 
 LIMITED = f"""
 import os, resource, subprocess, threading
+from types import SimpleNamespace
+from neurotier.analysis.tools import Tool
 from neurotier.run.jobs import own_error
+
+def start_tool():
+    with Tool.starting(SimpleNamespace(name="bet"), "sub-01"):
+        subprocess.run(["true"])
 
 resource.setrlimit(resource.RLIMIT_AS, (1 << 32,) * 2)
 resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 if os.getuid() == 0:  # whose processes are not limited
     os.setuid({NOBODY})
 threading.stack_size(1 << 33)
-for work in (lambda: bytearray(1 << 33), threading.Thread().start, os.fork):
+for work in (lambda: bytearray(1 << 33), threading.Thread().start, os.fork, start_tool):
     try:
         work()
     except Exception as error:
@@ -94,7 +100,7 @@ def test_where_memory_or_processes_are_limited_another_attempt_may_be_given_more
     assert not done.stderr
     said, fix = "137 no more memory, threads or processes: ", "; see the limits (ulimit -a), and start the same command"
     lines = done.stdout.splitlines()
-    assert [line.startswith(said) and fix in line for line in lines] == [True] * 3, lines
+    assert [line.startswith(said) and fix in line for line in lines] == [True] * 4, lines
 
 
 def test_a_stop_while_a_module_makes_a_class_is_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

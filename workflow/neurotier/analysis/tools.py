@@ -168,10 +168,13 @@ class Tool:
 
     @contextmanager
     def starting(self, name: str) -> Iterator[None]:
-        """Explain why a program cannot be started: it may be gone, or be a script without its first line."""
+        """Explain why a program cannot be started: it may be gone, or be a script without its first line. An error of
+        the fork is raised as it is."""
         try:
             yield
         except OSError as error:
+            if not error.filename:
+                raise
             raise ToolError(f"{self.name} cannot be started ({error.strerror}: {error.filename})", name) from None
 
 

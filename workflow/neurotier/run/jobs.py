@@ -58,8 +58,9 @@ ADVICE = {
 }
 """What to do about an operating system's error."""
 
-NO_MORE = "can't start new thread|failed to map segment"
-"""Errors of Python about a thread, and of the linker about a library, for which there is no memory or process left."""
+NO_MORE = r"can't start new thread|failed to map segment|^\[Errno (11|12)\] [^:]*$"
+"""Errors of Python about a thread, of the linker about a library, and of the system about a fork (EAGAIN and ENOMEM,
+which concern no file), for which there is no memory or process left."""
 
 EXTERNAL = (NeurotierError, OSError, ImportError, MemoryError)
 """Errors that are no fault of this library."""
@@ -304,8 +305,7 @@ def own_error(error: BaseException) -> NeurotierError | Interrupted:
     text = str(error)
     if isinstance(error, (NeurotierError, Interrupted)):
         return error
-    is_failed_fork = isinstance(error, BlockingIOError) and not error.filename
-    if is_failed_fork or isinstance(error, MemoryError) or re.search(NO_MORE, text):
+    if isinstance(error, MemoryError) or re.search(NO_MORE, text):
         return KilledError(f"no more memory, threads or processes: {text}", fix=f"see the limits (ulimit -a){AGAIN}")
     if isinstance(error, OSError):
         return TierError(error.strerror or text, error.filename or "a file", ADVICE.get(error.errno or 0, ""))
