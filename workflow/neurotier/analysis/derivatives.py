@@ -65,9 +65,7 @@ def write_description(folder: Path, site: str, source: Record, tool: str, versio
             {"Name": "neurotier", "Version": __version__},
             {"Name": tool, "Version": version, **said},
         ],
-        "SourceDatasets": [
-            {key: value for key, value in (("URL", source["url"]), ("Version", source["version"])) if value}
-        ],
+        "SourceDatasets": [{key: source[key.lower()] for key in ("URL", "Version") if source[key.lower()]}],
         "DatasetLinks": {SOURCE_LINK: source["url"]},
     }
     write_json(folder / "dataset_description.json", description)

@@ -58,7 +58,7 @@ def load_head(path: Path, name: str) -> nib.Nifti1Image:
         stored.check_memory()
         broken, low, high = 0, np.inf, -np.inf
         for slab in stored.slabs():
-            broken += 0 if slab.dtype.kind in "iu" else int(np.count_nonzero(~np.isfinite(slab)))
+            broken += int(np.count_nonzero(~np.isfinite(slab)))
             low, high = min(low, slab.min()), max(high, slab.max())
         if broken:
             raise InputError(f"{broken} of {stored.voxels} voxels are NaN or infinite", name)

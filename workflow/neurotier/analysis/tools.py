@@ -28,6 +28,7 @@ from neurotier.core.places import short_hash
 from neurotier.core.private import OUT
 from neurotier.core.processes import start_process
 from neurotier.core.settings import ProgramSettings, ToolSettings
+from neurotier.dataset.bids import SITE_FOLDER
 from neurotier.meter.tree import describe_exit, shell_code
 
 UNKNOWN = "unknown"
@@ -40,9 +41,6 @@ LOG_END_BYTES = 64 << 10
 
 LONGEST_TMPDIR_BYTES = 75
 """Longest path for temporary files: paths of sockets in it, as of Python's multiprocessing, may have 107 bytes."""
-
-OWN_MEMORY_MB = 100
-"""Memory of the job in addition to the described memory."""
 
 PROGRAM = Path(__file__).with_name("brainextractor_program.py")
 
@@ -240,7 +238,7 @@ class Program(MaskTool):
         program = self.command("", "")[0]
         if file := shutil.which(program):
             return file
-        problem = f"{program} is not on PATH" if "/" not in program else f"no {program}"
+        problem = f"no {program}" if "/" in program else f"{program} is not on PATH"
         raise ToolError(
             problem,
             f"tool {self.name!r}",
@@ -290,7 +288,7 @@ class BrainExtractor(MaskTool):
         """Compile its numba functions into the cache; otherwise the first 25 jobs would all do so at once."""
         from neurotier.analysis.brainextractor_program import brain_mask
 
-        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        with redirect_stdout(None):
             brain_mask(smallest_head(), 0.5, 2)
 
     def load(self) -> None:
@@ -331,7 +329,7 @@ class Rehearsal(Tool):
 
     def __init__(self, profile: str, scale: float) -> None:
         self.profile, self.description = profile, read_description(profile, scale)
-        self.memory_mb = OWN_MEMORY_MB + self.description.memory_bytes // 1_000_000, 0
+        self.memory_mb = 100 + self.description.memory_bytes // 1_000_000, 0  # 100 MB for the job itself
         self.threads = self.description.threads
 
     def work_bytes(self, images: int, input_bytes: int) -> int:
@@ -367,8 +365,7 @@ def smallest_head() -> Any:
     import nibabel as nib
     import numpy as np
 
-    axis = np.linspace(-60, 60, 31)
-    distance_mm = np.sqrt(sum(part**2 for part in np.meshgrid(axis, axis, axis, indexing="ij")))
+    distance_mm = 4 * np.linalg.norm(np.indices((31, 31, 31)) - 15, axis=0)
     data = np.asfortranarray(100.0 * (distance_mm < 40) + distance_mm / 60)  # in the memory order of images from files
     return nib.Nifti1Image(data, np.diag([4.0, 4.0, 4.0, 1.0]))
 
@@ -391,8 +388,7 @@ def end_of_log(log: Path) -> str:
 
 def last_line(said: str) -> str:
     """The last line that a tool printed."""
-    lines = [line for line in re.split(r"[\r\n]+", said) if line.strip()]
-    return lines[-1].strip()[:200] if lines else "it printed nothing"
+    return re.split(r"[\r\n]", said.strip())[-1].strip()[:200] or "it printed nothing"
 
 
 def results_folder(out: Path, name: str) -> Path:
@@ -402,6 +398,4 @@ def results_folder(out: Path, name: str) -> Path:
     >>> str(results_folder(Path("out"), "NYU/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii.gz"))
     'out/sub-01/ses-1/anat/sub-01_ses-1_T1w'
     """
-    parts = name.split("/")
-    first = next(place for place, part in enumerate(parts) if part.startswith("sub-"))
-    return out.joinpath(*parts[first:-1], parts[-1].partition(".")[0])
+    return out / re.sub(rf"^{SITE_FOLDER}|\.[^/]*$", "", name)

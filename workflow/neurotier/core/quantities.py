@@ -157,10 +157,7 @@ def shorten(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     head = (length - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
-
-
-MINUTES_FROM_S = 180.0
+    return f"{text[:head]}…{text[head + 1 - length :]}"
 
 
 def about(time_s: float) -> str:
@@ -169,8 +166,8 @@ def about(time_s: float) -> str:
     >>> about(41.3), about(559.0), about(7230.0), about(0.42), about(4e6)
     ('41 s', '9 min', '2.0 h', '0.42 s', '1,111.1 h')
     """
-    if time_s >= 3 * 3600 / 2:
+    if time_s >= 5400:
         return f"{time_s / 3600:,.1f} h"
-    if time_s >= MINUTES_FROM_S:
+    if time_s >= 180:
         return f"{time_s / 60:.0f} min"
     return f"{number(time_s)} s" if time_s >= 9.95 else seconds(time_s)

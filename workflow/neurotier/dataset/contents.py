@@ -151,8 +151,9 @@ def get_images(dataset: Path, paths: Sequence[str], settings: DatasetSettings, s
         for path in paths:
             if not os.path.lexists(dataset / path):
                 root, name = in_repository(dataset, path)
-                is_put_back = (dataset / ".git").exists() and ask_git(root, "checkout-index", "--", name) == ""
-                if not is_put_back and not os.path.lexists(dataset / path):
+                if (dataset / ".git").exists():
+                    ask_git(root, "checkout-index", "--", name)
+                if not os.path.lexists(dataset / path):
                     raise SourceError("is not in the dataset", path)
         return [path for path in paths if not is_present(dataset, path, links_to)]
 
