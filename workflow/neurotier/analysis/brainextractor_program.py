@@ -7,21 +7,33 @@ import sys
 from typing import Any
 
 import nibabel as nib
+import numpy as np
 from brainextractor import BrainExtractor
+from scipy.ndimage import zoom
 
 
 def brain_mask(head: Any, threshold: float, steps: int) -> Any:
-    """The brain mask of a 3D head, as zeros and ones."""
+    """The brain in a head of three dimensions, as zeros and ones.
+
+    brainextractor takes every voxel for a cube. If an edge differs by more than 5 % from that of a cube of the same
+    volume, it is given the image resampled to such cubes. Where the brain reaches the edge of the image, brainextractor
+    reads up to some 99 voxels beyond it, and numba does not check: background is put there. It lies behind the last
+    voxels alone, as negative indices count from the end.
+    """
+    edges = np.array(head.header.get_zooms())
+    edge = np.cbrt(edges.prod())
+    if not np.allclose(edges, edge, rtol=0.05):
+        cubes = nib.Nifti1Image(zoom(head.get_fdata(), edges / edge, order=1), np.diag([edge, edge, edge, 1]))
+        mask = brain_mask(cubes, threshold, steps)
+        return zoom(mask, np.divide(head.shape, mask.shape), order=1) >= 0.5
     extractor = BrainExtractor(img=head, bt=threshold)
+    extractor.data = np.pad(extractor.data, (0, 99), constant_values=extractor.t2)
     extractor.run(iterations=steps)
+    del extractor.data
     return extractor.compute_mask()
 
 
-def main(image: str, mask: str, threshold: str, steps: str) -> None:
-    head = nib.squeeze_image(nib.load(image))
-    found = brain_mask(head, float(threshold), int(steps))
-    nib.save(nib.Nifti1Image(found.astype("uint8"), head.affine), mask)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    head = nib.squeeze_image(nib.load(sys.argv[1]))
+    found = brain_mask(head, float(sys.argv[3]), int(sys.argv[4]))
+    nib.save(nib.Nifti1Image(found.astype("uint8"), head.affine), sys.argv[2])
