@@ -20,7 +20,7 @@ from neurotier.analysis.staging import stage_in
 from neurotier.containers.reference import read_reference
 from neurotier.containers.run import further_binds
 from neurotier.containers.store import examine_cache
-from neurotier.core.errors import InputError, NeurotierError, SourceError
+from neurotier.core.errors import InputError, KilledError, NeurotierError, SourceError
 from neurotier.core.settings import DemoSettings
 from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
@@ -315,6 +315,21 @@ def test_a_clone_whose_git_was_ended_is_made_again(
     assert spoiled.exists()
     dataset = cloned(demo_source, tmp_path, get_attempts=1)
     assert all(is_whole(dataset.path / site) for site in ("", "SiteA"))
+
+
+@pytest.mark.parametrize("limit", ["ulimit -v 60000", '[ "$3" != fsck ] || kill -9 $$'])
+def test_a_repository_for_which_git_has_no_memory_is_not_taken_for_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """A healthy clone would be set aside, and all of its images fetched again."""
+    (tmp_path / "large").write_bytes(os.urandom(64 << 20))
+    for words in ("init", "-c core.compression=0 add large", "commit -m large"):
+        git(tmp_path, *words.split())
+    assert not fault_of(tmp_path)
+    script(tmp_path / "tools/git", f'{limit}\nexec {shutil.which("git")} "$@"')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(KilledError, match="git was killed, or got no memory; see the limits"):
+        fault_of(tmp_path)
 
 
 def test_source_of_the_user_is_never_removed(demo_copy: Path, tmp_path: Path) -> None:

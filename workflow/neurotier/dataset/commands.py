@@ -120,8 +120,14 @@ def prepare_environment() -> None:
 
 
 def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Call git in this repository, never in one above it, and in English, since its messages are searched."""
-    return subprocess.run(
+    """Call git in this repository, never in one above it, and in English, since its messages are searched.
+
+    Raises
+    ------
+    KilledError
+        If it was killed or got no memory: then its failure says nothing about the repository.
+    """
+    done = subprocess.run(
         ["git", "-C", str(repository), *arguments],
         env={
             **os.environ,
@@ -133,6 +139,13 @@ def call_git(repository: Path, *arguments: str, **variables: str) -> subprocess.
         text=True,
         errors="replace",
     )
+    if done.returncode in (-9, -15) or "Cannot allocate memory" in done.stderr:
+        raise KilledError(
+            "git was killed, or got no memory",
+            repository,
+            "see the limits (ulimit -a), and start the same command again",
+        )
+    return done
 
 
 def ask_git(repository: Path, *arguments: str, **variables: str) -> str | None:

@@ -175,8 +175,9 @@ def set_up_folder(folder: Path) -> list[str]:
                 partial.symlink_to(ROOT / LINKED)
             added.append(LINKED)
     except OSError as error:
-        why = error.strerror or error.args[0][0][2]  # copytree gives source, target and reason for each file
-        raise TierError(f"cannot be written: {why}", error.filename or folder) from None
+        raise TierError(  # copytree gives source, target and reason for each file
+            f"cannot be written: {error.strerror or error.args[0][0][2]}", error.filename or folder
+        ) from None
     return [
         f"{folder}: {', '.join(added) or 'everything is there'}",
         f"Begin with: cd {folder} && snakemake --workflow-profile profiles/local --cores 2",

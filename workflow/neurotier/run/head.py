@@ -266,8 +266,8 @@ class Head:
         if missing and command.is_dry_run:  # Snakemake's metadata of moved results are lost
             force_rule_of(self.workflow, plan.places.complete)
         if missing and command.targets - WITHOUT_PARTICIPANTS and said_here:
-            would = "would be" if command.is_dry_run else "to be"
-            say(f"{counted(len(missing), 'participant')} {would} analysed: {first_of(missing, shown=5)}")
+            names = f"{'would be' if command.is_dry_run else 'to be'} analysed: {first_of(missing, shown=5)}"
+            say(f"{counted(len(missing), 'participant')} {names}")
 
     def heal(self, command: Command, is_replaced: bool) -> Whole:
         """Remove damaged files so that Snakemake makes them again; returns the participants whose results are whole.
