@@ -353,7 +353,7 @@ def outcome(trials: Sequence[str], checkout: Path, within_s: float, kept: Path |
             kept.write_text(json.dumps(vars(watcher)))
         os._exit(code)
     handle = os.pidfd_open(child)
-    handle_end, _, _ = select.select([handle], [], [], within_s)
+    has_ended, _, _ = select.select([handle], [], [], within_s)
     os.close(handle)
     with suppress(ProcessLookupError):  # and what it has left running
         os.killpg(child, signal.SIGKILL)
@@ -361,7 +361,7 @@ def outcome(trials: Sequence[str], checkout: Path, within_s: float, kept: Path |
         if mount.mountpoint.startswith(f"{checkout}-tmp/"):
             subprocess.run(["umount", "--lazy", mount.mountpoint], check=True)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return code if handle_end else None
+    return code if has_ended else None
 
 
 def tried(job: tuple[Mutant, list[str], float]) -> tuple[Mutant, bool]:

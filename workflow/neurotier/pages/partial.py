@@ -1,4 +1,4 @@
-"""Write pages at the end of a run, and say what they show; passed to :func:`neurotier.run.head.finish`.
+"""Write pages at the end of a run, and say what they show; passed to :meth:`neurotier.run.head.Head.finish`.
 
 After a failure, Snakemake does not run the rules that depend on all participants; the functions here do their work with
 the results that exist. Every Snakemake process imports this module, so code that draws is imported only when needed.
