@@ -81,8 +81,8 @@ def recommendation(rows: Sequence[Row]) -> str:
         return sentence(text, [*(far if len(slower) < len(others) else []), *misfits])
     gain = 1 - best["predicted_s"] / used["predicted_s"]
     if not matters(best, used):
-        buys = f"{best['placement']} saves {percent(gain)}, within the interval of the predictions: "
-        text = f"{bound(used)}{buys if gain >= NOTHING else ''}{no_matter}"
+        saves = f"{best['placement']} saves {percent(gain)}, within the interval of the predictions: "
+        text = f"{bound(used)}{saves if gain >= NOTHING else ''}{no_matter}"
         return sentence(text, [*far, *misfits])
     return sentence(
         f"place {differing_role(rows)} on {best['placement']}: {interval(best)} instead of {interval(used)},"
