@@ -23,7 +23,7 @@ LOW, HIGH = 0.05, 0.95
 
 MODEL_ERROR = 0.128
 """The error of the model if all its inputs are known: standard deviation of the logarithm. This was its error for those
-conditions of the published server that it had not been fitted to and that have no counterpart in the other memory mode
+conditions of the published server whose runs it had not been given and that have no twin in the other memory mode
 (0.116), widened like Student's distribution because it comes from only ten errors; a test computes it from the
 validation."""
 
