@@ -14,7 +14,7 @@ from neurotier.advice.situation import Situation
 from neurotier.core.quantities import counted, first_of, percent, seconds, size
 
 BUSY_SHOWN = 0.2
-"""The page mentions other users' busy processes if there are at least this many."""
+"""The page mentions the busy processes of others if there are at least this many."""
 
 
 def basis(situation: Situation, inputs: Inputs, chosen: Sequence[str]) -> list[str]:

@@ -61,7 +61,7 @@ class ObservedJob:
     work_tier, host
         Tier of its work folder, and the machine; empty if unknown.
     was_disturbed
-        Whether other users' processes disturbed its run.
+        Whether other processes disturbed its run.
     """
 
     participant: str
@@ -119,7 +119,7 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
     """Participant jobs of this tool with these options, from the records that ``advice.calibration`` names, by default
     the run's own.
 
-    Jobs of runs that other users disturbed are used only if there are no others.
+    Jobs of runs that other processes disturbed are used only if there are no others.
 
     Raises
     ------

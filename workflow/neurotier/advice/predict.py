@@ -9,7 +9,7 @@ of random draws, each of which varies:
   proportion;
 - the CPU time of each job by the scatter of the records, and that of all jobs together by this scatter over the square
   root of the number of records;
-- how many processors other users keep busy, from none to twice as many as during the calibration;
+- how many processors other processes keep busy, from none to twice as many as during the calibration;
 - how many images can be fetched at once at the speed seen in the calibration: from as many as were then, to as many as
   requested;
 - how much of what a job has written to a network tier is no longer cached when it is read: from none to all;

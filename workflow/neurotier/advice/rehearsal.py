@@ -2,8 +2,8 @@
 kept.
 
 In the calibration, Snakemake is busy at the same time. If participants are short, they are analysed once more in one
-job, as many at once as there are processors: this shows what each takes in a fork of the job's process. If other users
-disturb that, it is tried again.
+job, as many at once as there are processors: this shows what each takes in a fork of the job's process. If other
+processes disturb that, it is tried again.
 
 The calibration finds the interpreter, libraries, tool and container image in the page cache; a cold run does not if
 root drops the whole cache. So one of the participants is analysed with an empty page cache, dropped as in a campaign,
@@ -44,7 +44,7 @@ from neurotier.run.participants import Selected
 from neurotier.storage.page_cache import drop, read
 
 TRIES = 3
-"""How often it is tried at most if other users disturb it."""
+"""How often it is tried at most if other processes disturb it."""
 
 LONGEST_S = 60.0
 """If the calibration's participants took longer than this together, s, they are not analysed once more in a shared
@@ -74,7 +74,7 @@ def read_rehearsed(found: Record, selected: Selected, threads: int) -> list[Obse
 
 
 def rehearse_shared(settings: Settings, known: Places, participants: Selected, log: Path) -> Record:
-    """Analyse participants in one job, as many at once as there are processors; repeat it if other users disturb it.
+    """Analyse participants in one job, as many at once as there are processors; repeat it if others disturb it.
 
     Parameters
     ----------

@@ -212,7 +212,7 @@ class Situation:
         to_fetch = self.to_fetch(self.settings.placement["dataset"])
         tried = read_rehearsed(rehearsed, self.participants, self.plan.threads)
         share = self.others_share(rehearsed)
-        # other users' processes wait for the processors as ours did
+        # other processes wait for the processors as ours did
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
         cores = len(os.sched_getaffinity(0))
         others = max(0.0, (share or 0.0) * cores * queueing - (cores - usable_cores()))  # a quota leaves them the rest

@@ -28,7 +28,7 @@ class Processors:
         published CoRR runs CPU time grew 1.28 to 1.45 times from 25 to 96 processes on 48 cores with two threads each;
         two threads on a core, each 1.36 times slower, achieve 2 / 1.36 = 1.47.
     others
-        Number of busy processes of other users of the machine.
+        Number of busy processes that are not those of the tasks.
     """
 
     cores: int

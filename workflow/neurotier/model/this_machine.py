@@ -186,7 +186,7 @@ def at(curve: Curve, streams: int) -> float:
 def tier_speed(figures: TierFigures, streams: int) -> TierSpeed:
     """A tier's speeds with ``streams`` streams.
 
-    If writers get little more than the device's bandwidth, because dirty bytes are strictly limited, the page cache
+    If writers get little more than the device's bandwidth, as where dirty bytes are strictly limited, the page cache
     holds what they wrote in excess of what the device took meanwhile. If they get no more, as on a FUSE file system,
     they wait for the device. Network file systems flush when a file is closed.
 
@@ -274,7 +274,7 @@ def processors_here(threads_per_job: int, others: float) -> Processors:
     Parameters
     ----------
     others
-        Busy processes of other users.
+        Number of busy processes outside the run.
     """
     threads = max(1, round(usable_cores()))
     cores = min(psutil.cpu_count(logical=False) or threads, threads)
