@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 class Options:
-    """The command line's options, with the names used in the help. ``argparse`` would add a third to the meter's time.
+    """The command line's options, with the names used in the help. ``argparse`` would take a third of the meter's time.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 Source: proc(5), ``/proc/stat`` and ``/proc/PID/stat``. Both count in ticks of 10 ms. Busy time is user and system time,
 which in Linux includes that of guests, and the time that a hypervisor gave to other machines (steal). Idle time and
-waiting for I/O do not count as busy. The time of interrupts and of kernel threads is attributed to no process: most of
-it is for writing back what processes have written.
+waiting for I/O do not count as busy. The time of interrupts and of kernel threads is attributed to no process: kernel
+threads mostly write back what processes have written.
 """
 
 from __future__ import annotations
