@@ -24,7 +24,7 @@ from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
 
 CLOCKS_S = 3.0
-"""How far a node's clock may differ from the controller's, whose times are whole seconds."""
+"""How far a node's clock may be behind the controller's, s, whose times are whole seconds."""
 
 GOING = ("RUNNING", "COMPLETING")
 """Slurm's states of a job that has begun and not yet ended."""

@@ -466,7 +466,7 @@ class Head:
         if self.plan.on_cluster:
             remove_marks(settings, places)
         failed_on_nodes, everyone = entries(places, run, "failed"), selected_in(places)
-        if not succeeded and not stopped_by:  # otherwise a job has tabulated the run
+        if not succeeded and not stopped_by:  # then no job has tabulated the run
             note_flush(places, flush_results(places), read_timed_rows(map(places.record, everyone)))
         close_jobs(places, run)
         if not stopped_by:

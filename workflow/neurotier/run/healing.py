@@ -311,7 +311,7 @@ def remove_damaged_metadata() -> None:
 
 def correct_future_dates(places: Places) -> None:
     """Set the time stamps of files from the future to now: Snakemake would refuse to use them, suspecting a wrong
-    clock. So it would a folder that a rule makes, and the demonstration dataset."""
+    clock. The same holds for the folder of mosaics, which a rule makes, and for the demonstration dataset."""
     now_s = time.time()
     for file in (*files_of_rules(places), places.mosaics, *places.datasets.glob("demo-*.json")):
         with suppress(OSError):  # another user's file

@@ -268,7 +268,7 @@ CONTENT = "content of the image"
 
 
 class OtherResults(NamedTuple):
-    """Results of which some were made with another dataset, tool or image than this run's: all of them are removed.
+    """Results of which some were made with another dataset, tool, option or image than this run: all go.
 
     Attributes
     ----------
