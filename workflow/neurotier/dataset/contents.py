@@ -30,7 +30,7 @@ ANYWHERE = ("/",)
 """Where links may lead in a folder that the user made."""
 
 FETCHING = ("-c", "annex.retry=3", "-c", "annex.stalldetection=1B/30s")
-"""Retry as often as DataLad does, and start a transfer again of which nothing has come for 30 s to 2 min."""
+"""Retry as often as DataLad does, and start a transfer again that has begun and then gets nothing for 30 s to 2 min."""
 
 POINTER_BYTES = 32 * 1024
 """Largest size of a pointer file, which stands for an unlocked file without its content."""

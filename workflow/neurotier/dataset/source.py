@@ -522,7 +522,7 @@ def looks_broken(repository: Path) -> bool:
         with suppress(FileNotFoundError):
             if not file.stat().st_size:
                 file.unlink()
-                # otherwise git-annex takes these files for known to a new database, and drops no unlocked one
+                # or git-annex would take the files of that index for known to a new database, and drop no unlocked one
                 ask_git(repository, "update-ref", "-d", "refs/annex/last-index")
     # git has the empty tree built in, so it does not fetch it from a web server, but fsck wants it in the clone
     ask_git(repository, "hash-object", "-w", "-t", "tree", os.devnull)
