@@ -26,7 +26,7 @@ POWER = 0.8
 """The probability with which a difference shows with the number of repetitions that it is said to need."""
 
 SHARES = (0.1, 0.05, 0.02, 0.01)
-"""Differences from which to choose one for which the necessary repetitions are stated: the first that needs more."""
+"""Differences for which to state the repetitions that they need: the first one that needs more than there are."""
 
 ROUNDING = 1e-9
 """Error of the mean of values that are all equal."""

@@ -10,8 +10,8 @@ In the other phases (``start_up``, ``compute``), it saves at most the time waiti
 account does not explain; if the work tier is a network file system, also the time asleep, since some waits for the
 server are counted as sleep. If several threads are active at once, waiting for storage counts in thread-seconds,
 whatever part of the wall time the account assigns to it: other threads may later wait for the thread that waits. System
-time is not counted: most of it is not copying, and copying cannot be told apart from other file system calls; its
-amount is stated if it is notable. Stalls for memory are not counted either.
+time is not counted: most of it is not copying, and the parts of copying and of a file system's calls cannot be told
+apart from the rest; the amount of it is stated if it is notable. Stalls for memory are not counted either.
 
 A phase without an account counts with its wall time minus user time (moving) or CPU time (computing), and minus its
 threads' waiting for a core if known. Shares refer to the summed wall times of participant jobs, not to the makespan.

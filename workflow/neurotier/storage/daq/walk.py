@@ -89,7 +89,7 @@ def read_stamps(file: Path, written_bytes: int, record_bytes: int) -> tuple[np.n
 GB = 1e9
 WHILE = "while writing"
 CHECKED_TIMES = 2
-"""A point takes this many times its writing time: everything written is read again, at the speed of writing."""
+"""Everything written is read again, which takes at least as long on a tier that reads no faster than it writes."""
 
 LAID_OUT = ("mmap", "libpmem")
 """Engines whose files fio writes once beforehand, since only existing data can be mapped."""

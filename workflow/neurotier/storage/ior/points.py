@@ -101,8 +101,8 @@ def over_nodes(settings: IorSettings) -> bool:
 def job_of(point: Point, pattern: str, way: Access, numa: Sequence[int] = (), whose: int = 0, own: int = 0) -> FioJob:
     """The fio job that writes or reads on one node.
 
-    Writing lasts until everything is on the device. A file is read by another process than its writer, if not even on
-    another node, and is evicted from the page cache first.
+    Writing lasts until everything is on the device. A file is read by another process than its writer, or on another
+    node, and is evicted from the page cache first.
 
     Parameters
     ----------
