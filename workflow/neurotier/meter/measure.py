@@ -39,6 +39,10 @@ DRAIN_INTERVAL_S = 0.2
 
 STOPPED = "it was stopped meanwhile"
 
+FROZEN_S = 2.0
+"""A process that sleeps for so much longer than it asked for, s, apart from waiting for a core, was frozen without a
+signal: by a control group (``docker pause``, Slurm's suspension), or with the whole machine."""
+
 
 class Interrupted(BaseException):
     """The metering process received SIGTERM, SIGINT, SIGHUP or SIGQUIT; its tree has been ended.
@@ -195,9 +199,12 @@ def watch(tree: Tree, instruments: Instruments, grace_s: float, forward: bool) -
     kill_at_s = float("inf")
     now_s = queued_s()
     while tree.exit_code is None:
-        received = tree.wait(min(instruments.pause_s(), kill_at_s - time.monotonic()))
+        pause_s = min(instruments.pause_s(), kill_at_s - time.monotonic())
+        due_s = time.time() + pause_s
+        received = tree.wait(pause_s)
         before_s, now_s = now_s, queued_s()
         instruments.noticed_late_s = now_s - before_s  # during the last look and wait
+        tree.was_stopped |= time.time() - due_s - instruments.noticed_late_s > FROZEN_S
         if tree.exit_code is None:
             instruments.look()
         if received is not None:

@@ -71,8 +71,7 @@ def run_call(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(min(LOOK_S, left_s))
         if resumed and not process.returncode:
-            name = Path(command[0]).name
-            raise ToolError(f"{name} was suspended and resumed, so that its times mean nothing", where)
+            raise ToolError(f"{Path(command[0]).name} was suspended and resumed, so that its times mean nothing", where)
         return subprocess.CompletedProcess(command, process.returncode, output_so_far(output), output_so_far(errors))
 
 

@@ -235,8 +235,7 @@ class Walk:
 
     def measure_one(self, job: FioJob) -> Row:
         """Run a fio job and return its figures."""
-        taken_s = time.monotonic() - self.began_s
-        self.tell(f"{job.name}, after {seconds(taken_s)} of some {seconds(self.effort.time_s)}")
+        self.tell(f"{job.name}, after {seconds(time.monotonic() - self.began_s)} of some {seconds(self.effort.time_s)}")
         row = self.workspace.run(job, TIMEOUT_S + 10 * self.effort.slice_s).cells() | {"name": job.name}
         if not row["operations_per_s"]:
             raise ToolError(f"{job.name} did nothing within {job.runtime_s} s", f"tier {self.workspace.tier.name!r}")
