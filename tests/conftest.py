@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import cpu_seconds  # noqa: E402
 from container_images import Engine, make_tiny  # noqa: E402
-from support import DEBIAN_HEAD, ENVIRONMENT, SHARED, Project, link_images, make_demo, once  # noqa: E402
+from support import DEBIAN_HEAD, ENVIRONMENT, SHARED, Project, link_images, make_demo, once, wait_for  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
 
@@ -310,6 +310,20 @@ def memory_folder() -> Iterator[Path]:
 def memory(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> Path:
     """A tmpfs of 16 MiB."""
     return mount_tmpfs(tmp_path / "memory", "size=16m")
+
+
+@pytest.fixture
+def control_group() -> Iterator[Path]:
+    """A control group of version 2, as batch systems and containers give a job."""
+    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if " cgroup2 " in line]
+    group = Path(mounts[0] if mounts else "/nowhere", f"neurotier-test-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError:
+        missing("making a control group (version 2) needs root")
+    yield group
+    wait_for(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
 
 
 @pytest.fixture

@@ -11,14 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import yaml
-from conftest import missing
 from neurotier.core.processes import start_process
 from neurotier.core.tables import checker, columns
 from neurotier.meter.function import measure_function
@@ -356,24 +354,10 @@ def test_interrupt_key_is_the_commands_own_business() -> None:
     assert code == -signal.SIGINT
 
 
-@pytest.fixture
-def group() -> Iterator[Path]:
-    """A control group of version 2, as batch systems and containers give a job."""
-    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if " cgroup2 " in line]
-    group = Path(mounts[0] if mounts else "/nowhere", f"neurotier-test-{os.getpid()}")
-    try:
-        group.mkdir()
-    except OSError:
-        missing("making a control group (version 2) needs root")
-    yield group
-    wait_for(lambda: not (group / "cgroup.procs").read_text())
-    group.rmdir()
-
-
-def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path, group: Path) -> None:
+def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path, control_group: Path) -> None:
     """Shared with others, it says nothing of the job."""
     for name, companion in (("alone", ""), ("shared", "sleep 100 &")):
-        script = f'echo $$ > {group}/cgroup.procs; {companion} "$@"; code=$?; kill $! 2> /dev/null; exit $code'
+        script = f'echo $$ > {control_group}/cgroup.procs; {companion} "$@"; code=$?; kill $! 2> /dev/null; exit $code'
         record = tmp_path / name
         words = ["sh", "-c", script, "sh", *METER, "-q", "--record", str(record), "--", "sleep", "0.1"]
         subprocess.run(words, check=True)
@@ -381,17 +365,17 @@ def test_pressure_is_that_of_a_control_group_of_ones_own(tmp_path: Path, group: 
     assert sources == ["cgroup", "machine"]
 
 
-def test_a_command_that_was_frozen_is_said(tmp_path: Path, group: Path) -> None:
+def test_a_command_that_was_frozen_is_said(tmp_path: Path, control_group: Path) -> None:
     """As by `docker pause`, or Slurm: no signal tells of it, and its wall time is none to be divided."""
     record = tmp_path / "record.jsonl"
     process = start(
         "--record", str(record), "sh", "-c", "echo ready; until [ -e go ]; do sleep 0.05; done", cwd=tmp_path
     )
     for pid in (process.pid, *(one.pid for one in psutil.Process(process.pid).children(recursive=True))):
-        (group / "cgroup.procs").write_text(str(pid))
-    (group / "cgroup.freeze").write_text("1")
+        (control_group / "cgroup.procs").write_text(str(pid))
+    (control_group / "cgroup.freeze").write_text("1")
     time.sleep(FROZEN_S + 0.5)
-    (group / "cgroup.freeze").write_text("0")
+    (control_group / "cgroup.freeze").write_text("0")
     (tmp_path / "go").touch()
     assert process.wait(timeout=PATIENCE_S) == 0
     assert json.loads(record.read_text())["account_reason"] == STOPPED

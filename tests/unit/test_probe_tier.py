@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,14 +23,14 @@ from neurotier.core.tiers import Tier
 from neurotier.model.this_machine import figures_of
 from neurotier.pages import probe
 from neurotier.pages.kit.page import Data
-from neurotier.storage.calls import run_call
+from neurotier.storage.calls import LOOK_S, run_call
 from neurotier.storage.fio import MIB, Access, FioJob, find_access, run_fio
 from neurotier.storage.probe.plan import Effort, ProbePlan
 from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure_files
 from neurotier.storage.probe.walk import Measurement, Walk, concurrency, one_stream, probe_rows
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of, read_plain
-from support import processes_in, wait_for, while_running
+from support import JOB_ENVIRONMENT, PATIENCE_S, processes_in, wait_for, while_running
 from workloads import throttled
 
 ALONE = """
@@ -79,6 +80,21 @@ def test_fio_that_was_suspended_has_measured_nothing(tmp_path: Path) -> None:
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGCONT)).start()  # to one that fails, its own error matters
     ended = run_call(["sh", "-c", "sleep 1; echo why >&2; exit 3"], tmp_path, 60, "here")
     assert (ended.returncode, ended.stderr) == (3, "why\n")
+
+
+@pytest.mark.nightly
+def test_a_program_that_was_frozen_has_measured_nothing(tmp_path: Path, control_group: Path) -> None:
+    """As by `docker pause`: no signal tells of it."""
+    call = "from neurotier.storage.calls import run_call; from pathlib import Path\n"
+    call += "print(run_call(['sh', '-c', 'touch begun; sleep 1'], Path(), 60, 'here'))"
+    command = ["sh", "-c", f'echo $$ > {control_group}/cgroup.procs; exec "$@"', "sh", sys.executable, "-c", call]
+    process = subprocess.Popen(command, cwd=tmp_path, env=JOB_ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    wait_for((tmp_path / "begun").exists, process)
+    (control_group / "cgroup.freeze").write_text("1")
+    time.sleep(5 * LOOK_S)
+    (control_group / "cgroup.freeze").write_text("0")
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert "here: sh was suspended and resumed, so that its times mean nothing" in said
 
 
 @pytest.mark.parametrize(("victim", "what"), [(0, "it was killed by signal 9"), (1, "a stream was killed by signal 9")])

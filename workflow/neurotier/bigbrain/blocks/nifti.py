@@ -97,8 +97,10 @@ def read_layout(header: bytes) -> Layout:
 def require_size(expected_bytes: int, found_bytes: int) -> None:
     """Raise :class:`ValueError` unless a block's file has the expected size."""
     if found_bytes != expected_bytes:
-        problem = "is truncated" if found_bytes < expected_bytes else "is too long"
-        raise ValueError(f"{problem}: expected {expected_bytes} bytes, found {found_bytes}")
+        raise ValueError(
+            f"is {'truncated' if found_bytes < expected_bytes else 'too long'}: expected {expected_bytes} bytes, found"
+            f" {found_bytes}"
+        )
 
 
 @contextmanager

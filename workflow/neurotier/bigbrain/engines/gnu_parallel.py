@@ -104,9 +104,8 @@ def require_complete(task: Task, reasons: Sequence[str]) -> None:
     """Raise :class:`RunError` if blocks of a run are incomplete, with the first of the reported reasons."""
     if incomplete := task.incomplete():
         first = f"; the first said: {reasons[0]}" if reasons else ""
-        names = first_of(incomplete, NAMED)
         raise RunError(
-            f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {names}{first}",
+            f"{len(incomplete)} of {len(task.blocks)} blocks are incomplete: {first_of(incomplete, NAMED)}{first}",
             task.run,
             "mend that, and start the same command again: what is complete stays",
         )

@@ -61,9 +61,8 @@ def ior_command(point: Point, pattern: str, direct: bool) -> list[str]:
     'mpirun -n 2 ior -a POSIX -F -C -g -k -r -b 8388608 -t 65536 -o ior -O summaryFormat=JSON \
 -O summaryFile=summary.json --posix.odirect'
     """
-    way = "-w -e" if pattern == "write" else "-r"
-    words = f"{LAUNCHER} -n {point.processes} {IOR} -a POSIX -F -C -g -k {way} -b {point.file_bytes}"
-    words += f" -t {point.block_bytes} -o {FILES} -O summaryFormat=JSON -O summaryFile={SUMMARY}"
+    words = f"{LAUNCHER} -n {point.processes} {IOR} -a POSIX -F -C -g -k {'-w -e' if pattern == 'write' else '-r'}"
+    words += f" -b {point.file_bytes} -t {point.block_bytes} -o {FILES} -O summaryFormat=JSON -O summaryFile={SUMMARY}"
     return [*words.split(), *["--posix.odirect"] * direct]
 
 
