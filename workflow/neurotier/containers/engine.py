@@ -95,6 +95,8 @@ def explain(
     'x.sif: this user may mount no image file here (FUSE); set containers.form to sandbox, ...'
     >>> str(explain("runtime/cgo: pthread_create failed: Resource temporarily unavailable\\ngs 0x0", "x.sif"))
     'x.sif: this user may have no more processes; see the limits (ulimit -a), and start the same command again'
+    >>> str(explain("FATAL ERROR: Failed to write to output filesystem", "x.def", "definition")).partition(",")[0]
+    'x.def: there is no room for it; free some space on the tier of the results'
     """
     for pattern, meaning, remedy in read_yaml(Path(__file__).with_name("complaints.yaml").read_text())[doing]:
         if re.search(pattern, said, re.IGNORECASE):
