@@ -76,7 +76,6 @@ KNOWN: dict[str, str] = {
     'run/pool.py: fits = self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES: '
     'self.tiers["dataset"].free_bytes() >= self.bytes_of([*fetching, name]) + RESERVE_BYTES -> '
     "(self.tiers['dataset'].free_bytes() > self.bytes_of([*fetching, name]) + RESERVE_BYTES)": "a byte of a free tier",
-    "run/pool.py: self.count = self.known = 0: 0 -> (1)": "of those whose images are dropped it is not asked for",
     "advice/situation.py: cores = len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
     "model/this_machine.py: ends = vars((high if where > 0 else low).tiers[served]): where > 0 -> (where >= 0)": NEVER,
     'advice/predict.py: made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else '

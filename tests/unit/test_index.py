@@ -179,7 +179,17 @@ def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Pat
     """What comes after the quote would be part of one cell, and the participants there unknown."""
     plain_dataset(tmp_path, {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
     (tmp_path / "participants.tsv").write_text('participant_id\tnote\nsub-01\t"tall\nsub-02\tx\n')
-    assert index(tmp_path).skipped == {"'participants.tsv'": "is no table: unexpected end of data (a quotation mark?)"}
+    [(name, why)] = index(tmp_path).skipped.items()
+    assert name == "'participants.tsv'"
+    assert why.endswith(": unexpected end of data (commas for tabs, a quotation mark?)")
+
+
+def test_participants_tsv_without_its_column_is_named(tmp_path: Path) -> None:
+    plain_dataset(tmp_path, {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
+    (tmp_path / "participants.tsv").write_text("participant_id,age\nsub-01,30\nsub-02,31\n")  # commas for tabs
+    [(name, why)] = index(tmp_path).skipped.items()
+    assert name == "'participants.tsv'"
+    assert why.startswith("is no table of participant_id")
 
 
 def test_who_is_new_or_gone(tmp_path: Path) -> None:

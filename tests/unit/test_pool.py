@@ -400,7 +400,7 @@ def test_what_two_versions_of_a_tool_make_is_made_by_two_activities(pool: Pool) 
     pool.settings, made = replace(pool.settings, results_dataset=True), set[str]()
     for version in ("1", "2"):
         pool.wanted = pool.wanted._replace(tool={"version": version})
-        pool.prepare_analysis([])
+        pool.prepare([], [])
         made.add(pool.activity)
     assert len(made) == 2
 
@@ -462,6 +462,26 @@ def test_images_that_are_gone_again_are_not_fetched_on_a_node(tmp_path: Path) ->
     assert "Traceback" not in said
     assert "its content is not on the dataset tier" in read_json(places.failure("sub-03"))["reason"]
     assert done_in(places.results) == ["sub-01", "sub-04", "sub-05"]
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty folder"])
+def test_a_node_without_the_dataset_is_at_fault(tmp_path: Path, left: str) -> None:
+    """Its file system is not mounted there, or is the node's own memory: the images are not gone."""
+    results = prepared_results(tmp_path, ["00", "01"])
+    places = places_of(results)
+    begin_elsewhere(places)
+    dataset = (tmp_path / "bids").rename(tmp_path / "there")
+    if left != "nothing":
+        (tmp_path / "bids").mkdir()
+    why = f"dataset {tmp_path}/bids: nothing is there on {socket.gethostname()}; mount it, or place it on a tier that "
+    assert why in said_by(job(results), 73)
+    assert entries(places, RUN, "job")[-1]["fault_of_node"].startswith(why)
+    assert read_json(places.failure("sub-01"))["reason"].startswith(why)
+    if left != "nothing":
+        (tmp_path / "bids").rmdir()
+    dataset.rename(tmp_path / "bids")
+    said_by(job(results))
+    assert done_in(results) == ["sub-00", "sub-01"]
 
 
 @pytest.mark.parametrize("drop", [True, False])

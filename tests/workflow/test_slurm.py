@@ -585,14 +585,16 @@ def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster,
         ("disk", "tier &#39;disk&#39; on n1: .* is not an existing folder;", ""),
         ("disk", "tier &#39;disk&#39; on n1: .* is not an existing folder;", "n2"),
         ("strip", "tool &#39;own&#39;: no .*, on n1;", ""),
+        ("bids", "dataset .*/bids: nothing is there on n1;", ""),
     ],
-    ids=["tier", "tier, and a node that the user excludes", "tool"],
+    ids=["tier", "tier, and a node that the user excludes", "tool", "dataset"],
 )
 def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, lacks: str, said: str, off: str) -> None:
-    """It lacks a tier or the tool; the jobs that have failed there are done on others."""
-    project.heads("00", "01", "02", "03", "04")
+    """It lacks a tier, the tool or the dataset; the jobs that have failed there are done on others."""
+    source = project.heads("00", "01", "02", "03", "04")
     nodes = [cluster.folder / f"local-{node}" for node in NODES]
     for folder in (cluster.local, *nodes):
+        shutil.copytree(source, folder / "bids", dirs_exist_ok=True)
         (folder / "strip").write_text('#!/bin/sh\ncp "$1" "$2/brain.nii.gz"\n')
         (folder / "strip").chmod(0o755)
         (folder / "disk").mkdir(exist_ok=True)
@@ -601,7 +603,7 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
     tier = {"path": f"{cluster.local}/disk", "kind": kind_of(cluster.folder), "node": True}
     own = {"command": f"{cluster.local}/strip {{input}} {{output}}", "brain": "brain.nii.gz"}
     places = {"tiers": {"local": {"path": "."}, "disk": tier}, "placement": {"work": "disk"}}
-    config = project.configure(**places, tool={"name": "own", "own": own})
+    config = project.configure(**places, dataset=cluster.local / "bids", tool={"name": "own", "own": own})
     extra = ["--default-resources", f"slurm_extra='--exclude={off}'", "mem_mb=300", "runtime=10"] if off else []
     first = cluster.next_job()
     done = started(project, *on_slurm(*extra, *config, group=1), target="all").ended().succeeded()

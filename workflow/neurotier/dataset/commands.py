@@ -217,8 +217,7 @@ def ask_annex(dataset: Path, command: str, paths: Sequence[str], *options: str) 
                 f"a copy is in {one['description']} (unless external, follow `git annex enableremote` in the clone)"
                 for one in record.get("wanted", ())
             )
-            given = record["error-messages"] or filter(None, [record.get("note", ""), *copies])
-            reasons += list(given) or [UNEXPLAINED]
+            reasons += record["error-messages"] or [*filter(None, [record.get("note"), *copies])] or [UNEXPLAINED]
         if process.returncode and not failed:
             reasons.append(complaints)
         records += own

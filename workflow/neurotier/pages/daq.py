@@ -68,7 +68,7 @@ def buffer(data: Data) -> Chart:
                 ends = ((0.0, 0.0), (target_s, needed)) if one.late else ((0.0, needed), (measured_s, needed))
                 rows += [point(LIMIT, name, counted(writers, "writer"), *end) for end in ends]
         text = f"{size(needed)} for {counted(writers, 'writer')}{f' over {seconds(target_s)}' * bool(one.late)}"
-        said.append(f"{name}: {text if needed is not None else 'cannot be told'}")
+        said.append(f"{name}: {text if needed is not None else 'is unknown'}")
     return Lines(
         f"Buffer that is needed, {'; '.join(said)}",
         rows,

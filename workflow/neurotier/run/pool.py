@@ -313,7 +313,6 @@ class Pool:
         self.needs_of = cache(partial(needs.of, attempt=min(request.attempt, ATTEMPTS)))
         memory_mb = granted.memory_mb and granted.memory_mb - needs.own_mb()
         self.limits = memory_mb, granted.work_mb, granted.work_files
-        self.count = self.known = 0
         self.began_s = self.said_s = time.monotonic()
         self.fetches = dataset.kind != "folder" and bool(request.share) and not needs.on_cluster
         ahead = needs.settings.dataset.ahead
@@ -349,9 +348,9 @@ class Pool:
             note(
                 self.log, f"{len(left)} of {len(names)} to {'fetch' if stage == FETCH else 'analyse'}: {' '.join(left)}"
             )
-            doing = "Fetching the images of" if stage == FETCH else "Analysing"
             if left:
-                self.say(f"{doing} {len(left)} of {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
+                doing = f"{'Fetching the images of' if stage == FETCH else 'Analysing'} {len(left)} of"
+                self.say(f"{doing} {counted(len(names), 'participant')}: {first_of(left, shown=5)}")
         again = self.request.share.startswith(CALIBRATION)  # its participants run once more, and need their images
         if stage == DROP or (self.settings.dataset.drop and self.fetches and stage != FETCH and not again):
             waiting = (images for name, images in self.selected.items() if not places.record(name).exists())
@@ -359,14 +358,26 @@ class Pool:
 
     def prepare_analysis(self, names: Sequence[str]) -> None:
         """Remove outdated records and failures, and what killed jobs left on this node; get the tool and its image
-        ready."""
+        ready.
+
+        Raises
+        ------
+        TierError
+            If this node of a cluster does not have the dataset.
+        """
         settings, places = self.settings, self.places
         self.clear_node()
         use_threads(self.needs.threads)
         for name in names:  # if fetching fails, an old record must not pass for a new one
             is_done = self.exit_codes.get(name) == 0
             (places.failure(name) if is_done else places.record(name)).unlink(missing_ok=True)
-        if len(self.exit_codes) < len(names) and not settings.is_app:
+        if self.needs.on_cluster and not any(self.dataset.glob("*")):
+            raise TierError(
+                f"nothing is there on {platform.node()}",
+                f"dataset {self.dataset}",
+                "mount it, or place it on a tier that all nodes see",
+            )
+        if self.known < self.count and not settings.is_app:
             self.load_tool()
         self.placed = placed_image(settings, places, self.log)
         if settings.is_app:

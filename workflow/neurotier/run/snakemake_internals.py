@@ -271,8 +271,8 @@ def run_locally_except(workflow: Any, names: Iterable[str]) -> None:
     to be named instead of the few others, and the list needs the names that rules have in a workflow that includes this
     one as a module.
     """
-    on_cluster = set(map(workflow.modifier.avail_rulename, names))
-    workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in on_cluster))
+    submitted = set(map(workflow.modifier.avail_rulename, names))
+    workflow.localrules(*(rule.name for rule in workflow.modifier.rules if rule.name not in submitted))
 
 
 def add_hooks(workflow: Any, **functions: Callable[[], None]) -> None:

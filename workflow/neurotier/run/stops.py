@@ -97,8 +97,7 @@ def end_jobs() -> None:
     with suppress(psutil.Error):
         for job in psutil.Process().children():
             with suppress(psutil.Error):
-                commands = job.children() if job.name() in SHELLS else []
-                for process in commands or [job]:
+                for process in (job.children() if job.name() in SHELLS else []) or [job]:
                     process.terminate()
 
 

@@ -110,14 +110,15 @@ class Workload(ABC, Generic[AnyPoint]):
         What it does, in words for the user.
     smaller
         Configuration keys that reduce the space that a set needs; ``{set}`` stands for its name.
-    on_cluster
-        Whether the tiers are on other machines; :meth:`measure` then takes care of them and of their free space.
+    on_other_nodes
+        Whether points are measured on other nodes than this one; :meth:`measure` then takes care of the tiers there
+        and their free space.
     """
 
     target: ClassVar[str]
     doing: ClassVar[str]
     smaller: ClassVar[str]
-    on_cluster: ClassVar[bool] = False
+    on_other_nodes: ClassVar[bool] = False
 
     settings: Settings
     places: Places
@@ -235,7 +236,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     plan, here = workload.plan(settings), os.uname()
     workload.require()
     workspaces = {
-        name: Workspace(target, tier, tier.path) if workload.on_cluster else claim(tier.here(), target, places)
+        name: Workspace(target, tier, tier.path) if workload.on_other_nodes else claim(tier.here(), target, places)
         for name, sets in plan.items()
         if sets  # a tier has none if no engine keeps anything on it
         for tier in [tier_named(settings, name)]
@@ -259,7 +260,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
                 files[point] = kept / f"{text[:LONGEST]}_{short_hash(f'2026-11-30 {text} {on}')}.json"
             left = [point for point in points if not json_or_empty(files[point])]
             begun.append((workspace, facts, files, left))
-            if left and not workload.on_cluster:
+            if left and not workload.on_other_nodes:
                 workload.check_room(tier, set_name, workload.room(left), tier.usable_bytes())
     missing = [point for *_, left in begun for point in left]
     written, total = sum(point.written_bytes for point in missing), sum(len(files) for _, _, files, _ in begun)
@@ -273,7 +274,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
     for workspace, facts, files, left in begun:
         reasons: dict[AnyPoint, str] = {}
         if left:
-            with nullcontext() if workload.on_cluster else workspace.working(places.identity):
+            with nullcontext() if workload.on_other_nodes else workspace.working(places.identity):
                 reasons = measure_all(workload, workspace, facts, files, left, say, step)
         for position, (point, file) in enumerate(files.items(), start=1):
             row = {name: getattr(point, name, None) for name in columns(target)}

@@ -103,7 +103,7 @@ class IorOverNodes(Ior):
         How to get nodes.
     """
 
-    on_cluster = True
+    on_other_nodes = True
     cluster: Cluster
 
     def require(self) -> None:
