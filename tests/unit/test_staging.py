@@ -27,6 +27,7 @@ from neurotier.core.tables import Row
 from neurotier.pages.staging import scaling
 from neurotier.storage.spread import MEASURED
 from neurotier.storage.staging import program
+from neurotier.storage.staging.adios2 import answers, start_clients
 from neurotier.storage.staging.curves import longest_wait
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
 from neurotier.storage.staging.supervise import Outcome, require_engine, run_exchange
@@ -233,6 +234,19 @@ with scratch() as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
+
+
+@pytest.mark.parametrize(("engine", "before"), [("adios2-sst", [0, 1, 2]), ("adios2-bp5", [0, 0, 0])])
+def test_processes_of_sst_start_one_after_the_other(tmp_path: Path, engine: str, before: list[int]) -> None:
+    """EVPath gives two processes one name if their numbers plus the seconds at which they start are equal."""
+
+    def work(_: Exchange, number: int, asked: Any) -> None:
+        count = len([*tmp_path.iterdir()])
+        time.sleep(0.5)
+        (tmp_path / f"writer-{number}.bp.sst").touch()
+        asked.send(count)
+
+    assert answers(start_clients("writer", work, exchange(tmp_path, tmp_path, engine=engine), 3)) == before
 
 
 def test_two_containers_have_a_scratch_folder_each() -> None:

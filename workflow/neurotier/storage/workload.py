@@ -83,8 +83,7 @@ def measurement_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
     """The points in the order in which they are measured: by repetition, and at random within each repetition."""
     order: list[AnyPoint] = []
     for repetition, block in sorted(gathered((point.repetition, point) for point in points).items()):
-        rng = np.random.default_rng([seed, repetition])
-        order += [block[place] for place in rng.permutation(len(block))]
+        order += [block[place] for place in np.random.default_rng([seed, repetition]).permutation(len(block))]
     return order
 
 

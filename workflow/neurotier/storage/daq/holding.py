@@ -70,8 +70,7 @@ def summary(name: str, line: Line, target_s: float) -> str:
     """A sentence on how many writers a tier keeps up with, and how large a buffer the largest number needs."""
     held, most = most_held(line), max(line)
     each = rate(line[most].input_bytes_per_s / most)
-    verb = "holds" if held else "does not hold"
-    text = f"{name} {verb} {counted(held or min(line), 'writer')} at {each}"
+    text = f"{name} {'holds' if held else 'does not hold'} {counted(held or min(line), 'writer')} at {each}"
     text += ", the most that were measured" * (held == most)
     buffer, need = line[most].buffer, f"{counted(most, 'writer')} need{'s' * (most == 1)}"
     if buffer is None:

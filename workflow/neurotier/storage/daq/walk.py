@@ -215,8 +215,7 @@ def file_of(writer: int, folders: Sequence[Path]) -> Path:
 def file_options(writer: int, folders: Sequence[Path]) -> dict[str, str]:
     """A writer's file as fio options, in which a colon is a separator; fio runs in the folder if there is just one."""
     file = file_of(writer, folders)
-    own = {"directory": str(file.parent).replace(":", "\\:")} if len(folders) > 1 else {}
-    return own | {"filename": file.name}
+    return {**({"directory": str(file.parent).replace(":", "\\:")} if len(folders) > 1 else {}), "filename": file.name}
 
 
 class Daq(Workload[Point]):
@@ -293,8 +292,8 @@ class Daq(Workload[Point]):
                 written = [flow.bytes for flow in done.writes]
                 checked = 0
                 if any(written):
-                    read = workspace.run(check_job(point, folders, written), limit_s).read
-                    checked = read.operations - written.count(0)  # without those of fio's null engine
+                    checked = workspace.run(check_job(point, folders, written), limit_s).read.operations
+                    checked -= written.count(0)  # those of fio's null engine
                 files = [file_of(writer, folders) for writer in range(point.writers)]
                 curve = backlog(files, written, point.record_bytes, point.input_bytes_per_s, point.writing_s)
             finally:

@@ -163,8 +163,7 @@ class Effort:
     def stream_bytes(self, streams: int, bandwidth_bytes_per_s: float) -> int:
         """Size of each stream's file: as configured, but no more than the room, and what a slice can move, allow."""
         together = min(self.room_bytes, max(SMALLEST_BYTES, self.slice_s * bandwidth_bytes_per_s))
-        blocks = int(min(self.file_bytes, together / streams)) // BLOCK_BYTES
-        return max(1, blocks) * BLOCK_BYTES
+        return max(1, int(min(self.file_bytes, together / streams)) // BLOCK_BYTES) * BLOCK_BYTES
 
 
 def effort_for(tier: Tier, settings: ProbeSettings, streams: int) -> Effort:

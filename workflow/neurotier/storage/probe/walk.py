@@ -73,8 +73,7 @@ def small(access: Access, kind: str, file_bytes: int, slice_s: float) -> list[Me
     )
     flushed = {} if access.direct or is_in_memory(kind) else {"sync": "1"}
     both = read, replace(read, name="random_write", pattern="randwrite", options=flushed)
-    depths = (1, DEEP) if access.queues else (1,)
-    return [replace(each, queue_depth=depth) for each in both for depth in depths]
+    return [replace(each, queue_depth=depth) for each in both for depth in ((1, DEEP) if access.queues else (1,))]
 
 
 def concurrency(access: Access, kind: str, streams: int, file_bytes: int, slice_s: float) -> list[Measurement]:

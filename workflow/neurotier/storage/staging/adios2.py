@@ -31,7 +31,7 @@ OPEN_S = 60
 """How long a reader waits for a stream to appear, s."""
 
 POLL_S = 0.001
-"""How often a reader of files looks for the next step, s."""
+"""How often a reader of files looks for the next step, and the parent for a stream that is being opened, s."""
 
 
 def parameters(exchange: Exchange, readers: int) -> dict[str, str]:
@@ -39,8 +39,8 @@ def parameters(exchange: Exchange, readers: int) -> dict[str, str]:
     if exchange.engine != SST:
         polling = {"OpenTimeoutSecs": str(OPEN_S), "BeginStepPollingFrequencySecs": str(POLL_S)}
         return {**polling, "StatsLevel": "0"}
-    full = "Block" if readers else "Discard"  # a stream without readers must not wait for one
-    queue = {"QueueLimit": "1" if not readers else "2", "QueueFullPolicy": full}
+    # a stream without readers must not wait for one
+    queue = {"QueueLimit": "2" if readers else "1", "QueueFullPolicy": "Block" if readers else "Discard"}
     return {"DataTransport": "WAN", "RendezvousReaderCount": str(readers), "OpenTimeoutSecs": str(OPEN_S), **queue}
 
 
@@ -119,7 +119,11 @@ Clients = dict[Connection, BaseProcess]
 
 
 def start_clients(kind: str, work: Any, exchange: Exchange, count: int) -> Clients:
-    """Start writers or readers, each in a process of its own."""
+    """Start writers or readers, each in a process of its own.
+
+    With SST, one after the other: EVPath, its transport, names a process by the sum of its number and the time in
+    seconds, and a reader takes two writers of one name for one, and waits for ever.
+    """
     clients = Clients()
     context = multiprocessing.get_context("fork")  # safe: this process has one thread, and has not loaded ADIOS2
     for number in range(count):
@@ -128,6 +132,9 @@ def start_clients(kind: str, work: Any, exchange: Exchange, count: int) -> Clien
         clients[ours] = context.Process(target=client, name=f"{kind} {number}", args=given, daemon=True)
         clients[ours].start()
         theirs.close()
+        listening = Path(exchange.folder, f"{kind}-{number}.bp.sst")
+        while exchange.engine == SST and not (ours.poll(POLL_S) or listening.exists()):
+            continue
     return clients
 
 

@@ -58,8 +58,7 @@ class Curve(NamedTuple):
         >>> Curve("disk", "ray", "readers", (4, 1), {}).others_text
         '4 writers, 1 server'
         """
-        names = [name for name in COUNTS if name != self.axis]
-        pairs = zip(names, self.others, strict=True)
+        pairs = zip((name for name in COUNTS if name != self.axis), self.others, strict=True)
         return ", ".join(counted(count, name.removesuffix("s")) for name, count in pairs if count)
 
     def slower(self, count: int) -> float:
@@ -92,8 +91,7 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
     per
         Only curves of strong scaling (``step``) or of weak scaling (``client``).
     """
-    others = [name for name in COUNTS if name != axis]
-    names = ["tier", "engine", "per", "set", *others]
+    names = ["tier", "engine", "per", "set", *(name for name in COUNTS if name != axis)]
     groups = gathered((tuple(row[name] for name in names), row) for row in measured_rows(rows))
     found = []
     for (tier, engine, own_per, _, *rest), members in groups.items():

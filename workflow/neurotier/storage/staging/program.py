@@ -59,9 +59,8 @@ def main() -> None:
     def say(**fields: Any) -> None:
         print(json.dumps(fields), file=lines, flush=True)
 
-    exchange = Exchange(**read_json(Path(sys.argv[1])))
     try:
-        run(exchange, say)
+        run(Exchange(**read_json(Path(sys.argv[1]))), say)
         say(ended=True)
     except NeurotierError as error:
         say(error=str(error), exit_code=error.exit_code)

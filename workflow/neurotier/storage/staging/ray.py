@@ -203,8 +203,7 @@ def answers(exchange: Exchange, actors: Sequence[tuple[str, Any]], what: str, *g
     import ray
     from ray.exceptions import OutOfDiskError, RayActorError, RayTaskError
 
-    asked = zip(actors, *given, strict=True)
-    names = {getattr(actor, what).remote(*own): name for (name, actor), *own in asked}
+    names = {getattr(actor, what).remote(*own): name for (name, actor), *own in zip(actors, *given, strict=True)}
     left = list(names)
     while left:
         done, left = ray.wait(left, num_returns=1)

@@ -113,11 +113,12 @@ def run_exchange(
     before = enter_own_network if exchange.engine in OWN_NETWORK else lambda: None
     # unbuffered, so that `select` sees every line that has arrived
     streams = {"bufsize": 0, "start_new_session": True}
-    folder = Path(exchange.folder)
     try:
         with (
             log.open("ab") as errors,
-            started(command, folder, exchange.engine, environment, before, stderr=errors, **streams) as process,
+            started(
+                command, Path(exchange.folder), exchange.engine, environment, before, stderr=errors, **streams
+            ) as process,
         ):
             try:
                 listen(process, exchange, outcome, timeout_s, heard)
