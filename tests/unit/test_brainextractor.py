@@ -17,9 +17,12 @@ def brain(voxel_mm: tuple[float, ...], top_mm: float = 100.0) -> nib.Nifti1Image
     return nib.Nifti1Image(np.asfortranarray(data), np.diag([*voxel_mm, 1.0]))
 
 
+@pytest.mark.parametrize("pixdim", ["true", "out of date"])
 @pytest.mark.parametrize("voxel_mm", [(3.0, 3.0, 3.0), (2.0, 2.0, 10.0), (8.0, 2.0, 2.0)])
-def test_brain_is_found_in_voxels_of_any_shape(voxel_mm: tuple[float, ...]) -> None:
+def test_brain_is_found_in_voxels_of_any_shape(voxel_mm: tuple[float, ...], pixdim: str) -> None:
     head = brain(voxel_mm)
+    if pixdim != "true":
+        head.header["pixdim"][1:4] = 1, 1, 4
     mask, true = brain_mask(head, 0.5, 300) > 0, head.get_fdata() == 100
     dice = 2 * (mask & true).sum() / (mask.sum() + true.sum())
     assert dice > 0.88

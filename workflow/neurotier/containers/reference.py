@@ -360,11 +360,10 @@ def make_image(
         words = ["build", "--fakeroot", *QUICK, *given]
     say(f"{doing} (some minutes, once)")
     text = re.sub(r":[^/:@]+(?=@sha256:)", "", reference.text)  # the engine refuses a tag next to a digest
-    command = [engine, *words, target, text]
     environment = clean_environment()
     for prefix in ("APPTAINER", "SINGULARITY"):
         environment |= {f"{prefix}_TMPDIR": str(target.parent), f"{prefix}_CACHEDIR": str(target.with_name("cache"))}
-    code, said = run_logged(command, log, cwd=folder, env=environment)
+    code, said = run_logged([engine, *words, target, text], log, cwd=folder, env=environment)
     if code != 0:
         error = explain(said, doing, reference.kind, "failed", f"see {log}")
         raise SourceError(error.what, error.where, error.fix) if reference.kind == "registry" else error

@@ -125,8 +125,7 @@ def counted(count: int, noun: str) -> str:
     >>> counted(1, "participant"), counted(1233, "image"), counted(2, "process")
     ('1 participant', '1,233 images', '2 processes')
     """
-    plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{plural}"
+    return f"{count:,} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def first_of(names: Sequence[str], shown: int = 3) -> str:
@@ -135,8 +134,7 @@ def first_of(names: Sequence[str], shown: int = 3) -> str:
     >>> first_of(["a", "b"]), first_of(["a", "b", "c", "d", "e"])
     ('a, b', 'a, b, c and 2 more')
     """
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 def utc(time_s: float | None) -> str:

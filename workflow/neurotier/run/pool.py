@@ -295,8 +295,9 @@ class Pool:
         self.log, self.request, self.granted = log, request, granted
         self.dataset, self.selected, self.stage = dataset.path, selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
-        tool, forced = json_or_empty(places.index / "tool.json"), facts.get("forced", False)
-        self.wanted = Wanted(request.analysis, tool, forced, current_run())
+        self.wanted = Wanted(
+            request.analysis, json_or_empty(places.index / "tool.json"), facts.get("forced", False), current_run()
+        )
         self.children = Children()
         self.why_invalid, self.is_installed = cache(self.invalid), cache(partial(is_installed, dataset))
         copying = granted.copying
