@@ -28,27 +28,35 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from support import PATIENCE_S, ROOT, script
 
 
-def executor_of(module: object, **settings: Any) -> slurm.Executor:
+def executor_of(module: object = own, **settings: Any) -> slurm.Executor:
     """An executor that watches no jobs."""
     executor = object.__new__(module.Executor)  # type: ignore[attr-defined]
-    executor.workflow = SimpleNamespace(
-        executor_settings=slurm.ExecutorSettings(pass_command_as_script=False, **settings)
-    )
+    given = slurm.ExecutorSettings(pass_command_as_script=False, **settings)
+    executor.workflow, executor.logger = SimpleNamespace(executor_settings=given), logging.getLogger()
+    executor.run_uuid, executor.names, executor.said, executor.waiting = "e3a1", {}, set(), ""
+    executor._main_event_loop, executor.has_news = None, threading.Event()
+    executor._submitted_job_clusters, executor._failed_nodes = set(), set()
+    executor.report_job_error = lambda *_, **__: None
     return executor
+
+
+@pytest.fixture(autouse=True)
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands of Slurm are those that a test writes."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
 
 def test_what_is_left_out_is_the_second_snakemake_alone() -> None:
     """Another version of the plugin that tells its jobs more fails this test, and loses it to nobody."""
     assert executor_of(slurm).additional_general_args() == "--executor slurm-jobstep --jobs 1"
-    assert executor_of(own).additional_general_args() == ""
+    assert executor_of().additional_general_args() == ""
 
 
-def test_a_cluster_may_have_no_job_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_may_have_no_job_arrays(tmp_path: Path) -> None:
     """The plugin would run nothing there, and where there are, give sbatch commands that it does not take."""
     script(tmp_path / "scontrol", "echo MaxArraySize = 0")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    executor = executor_of(own, array_jobs="all")
-    executor.workflow.workdir_init, executor.logger = tmp_path, logging.getLogger()
+    executor = executor_of(array_jobs="all")
+    executor.workflow.workdir_init = tmp_path
     executor.__post_init__()
     assert executor.array_jobs == set()
 
@@ -60,19 +68,19 @@ def test_a_job_without_an_account_has_slurms_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: object, options: list[str]
 ) -> None:
     """Where Slurm has no accounting, there may be no sacct, either."""
-    executor = executor_of(own)
+    executor = executor_of()
     monkeypatch.setenv("PATH", str(tmp_path))
-    executor._fallback_account_arg, executor.logger = None, logging.getLogger()
+    executor._fallback_account_arg = None
     assert [*executor.get_account_arg(SimpleNamespace(resources={"slurm_account": given}))] == options
 
 
 @pytest.mark.parametrize(("had_s", "pause_s"), [(5, 20), (400, 40), (90_000, 180)])
 def test_an_end_is_heard_of_soon(had_s: float, pause_s: float) -> None:
-    assert executor_of(own, init_seconds_before_status_checks=20).pause_s(had_s) == pause_s
+    assert executor_of(init_seconds_before_status_checks=20).pause_s(had_s) == pause_s
 
 
 def test_a_run_that_is_over_waits_for_no_look() -> None:
-    executor = executor_of(own, init_seconds_before_status_checks=86_400)
+    executor = executor_of(init_seconds_before_status_checks=86_400)
     executor.submitted_s, executor.wait = time.monotonic(), True
     watch = threading.Thread(target=lambda: asyncio.run(executor.sleep()), daemon=True)
     watch.start()
@@ -112,19 +120,15 @@ def test_what_a_site_or_user_has_slurm_say_besides_is_passed_over(
     said = "Your group has used 350 of its 10000 node-h.\n77;far\n"
     assert slurm.validate_or_get_slurm_job_id(said, said) == "77"
     script(tmp_path / "squeue", 'echo "$SQUEUE_PARTITION$SQUEUE_STATES"')
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SQUEUE_PARTITION", "urgent")
     assert run_command("squeue", SQUEUE_STATES="all") == ("all\n", "")
 
 
-def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(tmp_path: Path) -> None:
     script(tmp_path / "squeue", "exit 1")
     script(tmp_path / "scancel", f'echo "$@" >>{tmp_path}/cancelled')
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    executor = executor_of(own)
-    executor.has_news, executor._submitted_job_clusters, executor.names = threading.Event(), {"far"}, {"x": ()}
+    executor = executor_of()
+    executor._submitted_job_clusters, executor.names = {"far"}, {"x": ()}
     executor._job_submission_executor = ThreadPoolExecutor(max_workers=1)
     executor.cancel_jobs([SubmittedJobInfo(SimpleNamespace(), external_jobid=77)])
     assert (tmp_path / "cancelled").read_text() == "--clusters=far 77\n"
@@ -173,8 +177,7 @@ def damaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_job_that_cannot_be_named_has_failed(damaged: None, capsys: pytest.CaptureFixture[str]) -> None:
     """The thread that submits would end in silence: the head would wait for ever."""
-    executor, failed = executor_of(own), list[Any]()
-    executor.run_uuid, executor.said, executor._main_event_loop = "e3a1", set(), None
+    executor, failed = executor_of(), list[Any]()
     executor.report_job_error = lambda info, **_: failed.append(info.job)
     job = job_of("results", "results/logs/plot/plot.log")
     executor.run_job(job)
@@ -186,9 +189,7 @@ def test_a_job_that_cannot_be_named_has_failed(damaged: None, capsys: pytest.Cap
 @pytest.mark.parametrize("log", ["logs/plot.log", "plots/logs/plot.log", "results/plot.log"])
 @pytest.mark.parametrize("results", ["plots", "results"])
 def test_a_rule_of_others_may_have_a_parameter_results(damaged: None, results: str, log: str) -> None:
-    executor = executor_of(own)
-    executor.run_uuid = "e3a1"
-    assert executor.name_of(job_of(results, log)) == "e3a1.7"
+    assert executor_of().name_of(job_of(results, log)) == "e3a1.7"
 
 
 def test_each_job_has_a_name_of_its_own(tmp_path: Path) -> None:
@@ -196,8 +197,8 @@ def test_each_job_has_a_name_of_its_own(tmp_path: Path) -> None:
     settings = settings_at(tmp_path)
     places = Places.from_settings(settings)
     save_settings(settings, places)
-    executor = executor_of(own)
-    executor.run_uuid, executor.names, executor.wait = "e3a1", {}, False
+    executor = executor_of()
+    executor.wait = False
     executor.run_job(job_of(str(places.results), str(places.logs / "plot/plot.log")))
     executor.run_job(job_of("plots", "plots/logs/plot.log"))
     assert executor.names == {f"{prefix_of(places)}plot.7": (), "e3a1.7": ()}
@@ -207,25 +208,20 @@ def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
     """The first comes at once, from another thread, which would end in silence: the head would wait for ever."""
 
     async def looked() -> list[SubmittedJobInfo]:
-        return [job async for job in executor_of(own).check_active_jobs([])]
+        return [job async for job in object.__new__(own.Executor).check_active_jobs([])]
 
     assert asyncio.run(looked()) == []
 
 
-def looked_at(
-    job: Any, log: Path, squeue: str, folder: Path, numbers: str = "7", **known: bool
-) -> list[SubmittedJobInfo]:
+def looked_at(job: Any, squeue: str, numbers: str = "7", has_avoided: bool = False) -> list[SubmittedJobInfo]:
     """The jobs that go on after a look at some, of which squeue prints the rest of a line; scancel notes its words."""
+    folder = job.log.parent
     script(folder / "squeue", f'for number in {numbers}; do echo "$number|{squeue}"; done')
     script(folder / "scancel", f'echo "$@" >>{folder}/cancelled')
-    executor = executor_of(own, keep_successful_logs=True)
-    vars(executor).update(known)
-    executor.names, executor.said, executor.waiting = {"off": ("n7", "n[8-9]"), "y": ()}, set(), ""
-    executor._submitted_job_clusters, executor._failed_nodes = set(), set()
-    executor.has_news = threading.Event()
-    executor.report_job_error = lambda *_, **__: None
+    executor = executor_of(keep_successful_logs=True)
+    executor.names, executor.has_avoided = {"off": ("n7", "n[8-9]"), "y": ()}, has_avoided
     executor.places = SimpleNamespace() if job.told else None
-    jobs = [SubmittedJobInfo(job, external_jobid=number, aux={"slurm_logfile": log}) for number in numbers.split()]
+    jobs = [SubmittedJobInfo(job, external_jobid=number, aux={"slurm_logfile": job.log}) for number in numbers.split()]
 
     async def left() -> list[SubmittedJobInfo]:
         return [job async for job in executor.check_active_jobs(jobs)]
@@ -233,12 +229,15 @@ def looked_at(
     return asyncio.run(left())
 
 
+FAILED = "FAILED|x|NonZeroExitCode|n1|/"
+
+
 @pytest.fixture
 def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """A job of a share, which has not told anything; commands of Slurm are those of its test."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    """A job of a share, whose log has one line, and which has not told anything."""
     monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7", "exit_code": 70}})
-    return SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, told=False)
+    (log := tmp_path / "7.log").write_text("job\n")
+    return SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, told=False, log=log)
 
 
 @pytest.mark.parametrize("told", [False, True])
@@ -252,12 +251,12 @@ def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     ids=["failed", "cancelled", "preempted"],
 )
 def test_why_a_job_ended_is_said_unless_its_participants_do(
-    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, said: str, told: bool
+    share: Any, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, said: str, told: bool
 ) -> None:
     """It may have come to nobody: where Python, or a package, is missing on a node, for example."""
-    (log := tmp_path / "7.log").write_text(printed)
+    share.log.write_text(printed)
     share.told = told
-    assert not looked_at(share, log, squeue, tmp_path)
+    assert not looked_at(share, squeue)
     line = f"neurotier: Slurm ended job 7 of rule analyze{said}\n"
     at_fault = "neurotier: job 7 failed for its node, n1, which this run will not use any more: "
     at_fault = f"{at_fault}neurotier could not begin there\n" if "python" in said else ""
@@ -265,19 +264,19 @@ def test_why_a_job_ended_is_said_unless_its_participants_do(
 
 
 def test_a_job_that_noted_its_begin_and_no_end_is_not_the_fault_of_its_node(
-    share: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    share: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its end may not be written where the shared file system became read-only; its log has the reason."""
     monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7", "node": "n1"}})
-    (log := tmp_path / "7.log").write_text("job\n[Errno 30] Read-only file system\n")
+    share.log.write_text("job\n[Errno 30] Read-only file system\n")
     share.told = True
-    assert not looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path)
+    assert not looked_at(share, FAILED)
     said = "neurotier: Slurm ended job 7 of rule analyze: FAILED on n1: [Errno 30] Read-only file system\n"
     assert capsys.readouterr().err == said
 
 
 def test_the_notes_of_all_jobs_are_read_once_a_look(
-    share: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    share: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each job has a file: read for each that has failed, those of 4,282 jobs would keep the head for hours."""
     read = []
@@ -287,9 +286,8 @@ def test_the_notes_of_all_jobs_are_read_once_a_look(
         return {number: {"node": f"n{number}", "exit_code": 73, "fault_of_node": "no tier"} for number in "789"}
 
     monkeypatch.setattr(own, "last_notes", notes)
-    (log := tmp_path / "7.log").write_text("job\n")
     share.told = True
-    assert not looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path, "7 8 9")
+    assert not looked_at(share, FAILED, "7 8 9")
     assert len(read) == 1
     assert [line.split(" ")[7] for line in capsys.readouterr().err.splitlines()] == ["n7,", "n8,", "n9,"]
 
@@ -297,9 +295,8 @@ def test_the_notes_of_all_jobs_are_read_once_a_look(
 def test_a_node_at_fault_is_avoided_beside_those_that_a_user_has_jobs_kept_off(share: Any, tmp_path: Path) -> None:
     """Those are in ``slurm_extra``, which sbatch reads last; and a list that waiting jobs are given replaces theirs."""
     script(tmp_path / "scontrol", f'echo "$@" >>{tmp_path}/changed')
-    (log := tmp_path / "7.log").write_text("job\n")
     others = "8|PENDING|off|None||/\n9|PENDING|y|None||/\n10|PENDING|z|None||/\n11|PENDING|off|None||/"
-    looked_at(share, log, f"FAILED|x|NonZeroExitCode|n1|/\n{others}", tmp_path)
+    looked_at(share, f"{FAILED}\n{others}")
     changed = {"update JobId=8,11 ExcNodeList=n1,n7,n[8-9]", "update JobId=9 ExcNodeList=n1"}
     assert {*(tmp_path / "changed").read_text().splitlines()} == changed
 
@@ -334,63 +331,48 @@ def test_a_job_is_kept_off_by_its_own_options_and_off_nodes_that_failed(
     assert re.findall(r"--exclude[= ](\S+)", " ".join(shlex.split(command)))[-1] == kept_off
 
 
-def test_no_node_is_at_fault_for_the_job_of_a_users_own_rule(
-    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_node_is_at_fault_for_the_job_of_a_users_own_rule(share: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """It says nothing to neurotier; if even its log is missing, so is the file system."""
-    share.wildcards_dict, log = {}, tmp_path / "7.log"
-    log.write_text("Error in rule plot\n")
-    looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path)
+    share.wildcards_dict = {}
+    looked_at(share, FAILED)
     assert capsys.readouterr().err == ""
-    log.unlink()
-    looked_at(share, log, "FAILED|x|NonZeroExitCode|n1|/", tmp_path)
-    assert f"which this run will not use any more: {log} could not be written there\n" in capsys.readouterr().err
+    share.log.unlink()
+    looked_at(share, FAILED)
+    assert f"which this run will not use any more: {share.log} could not be written there\n" in capsys.readouterr().err
+
+
+NOT_BEGUN = ", and is given up: its node could not begin it"
+NO_NODE = ", and is given up: no node is left but those that failed"
+LESS = ", until that limit is raised; or stop, and ask for less "
 
 
 @pytest.mark.parametrize(
-    ("reason", "is_given_up"),
-    [("launch failed requeued held", True), ("JobHoldMaxRequeue", True), ("JobHeldUser", False)],
+    ("reason", "has_avoided", "why"),
+    [
+        ("launch failed requeued held", False, NOT_BEGUN),
+        ("JobHoldMaxRequeue", False, NOT_BEGUN),
+        ("JobHeldUser", False, ""),
+        ("BadConstraints", True, NO_NODE),
+        ("BadConstraints", False, ""),
+        ("PartitionTimeLimit", False, LESS),
+        ("QOSMaxMemoryPerJob", False, LESS),
+    ],
 )
-def test_a_job_is_given_up_that_waits_since_its_node_could_not_begin_it(
-    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, is_given_up: bool
+def test_a_job_that_would_wait_for_ever_is_given_up_or_the_user_is_told_what_to_do(
+    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, has_avoided: bool, why: str
 ) -> None:
-    """After a failed prolog Slurm holds it until somebody releases it. Of all that wait for the same one is named."""
-    assert len(looked_at(share, tmp_path / "7.log", f"PENDING|x|{reason}||/", tmp_path, "7 8")) == 2
-    why = ", and is given up: its node could not begin it" if is_given_up else ""
-    lines = [f"neurotier: job {number} of rule analyze waits: {reason}{why}" for number in (7, 8)]
-    assert capsys.readouterr().err.splitlines() == (lines if is_given_up else lines[:1])
-    assert (tmp_path / "cancelled").exists() == is_given_up
-
-
-@pytest.mark.parametrize("reason", ["PartitionTimeLimit", "QOSMaxMemoryPerJob"])
-def test_what_to_do_about_a_first_attempt_that_asks_for_too_much_is_said(
-    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str
-) -> None:
-    """It would wait for ever, and the run with it."""
-    assert len(looked_at(share, tmp_path / "7.log", f"PENDING|x|{reason}||/", tmp_path)) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"neurotier: job 7 of rule analyze waits: {reason}, until that limit is raised; or stop, ")
-    assert not (tmp_path / "cancelled").exists()
-
-
-@pytest.mark.parametrize("is_given_up", [True, False])
-def test_a_job_is_given_up_that_waits_since_no_node_is_left_but_those_that_failed(
-    share: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], is_given_up: bool
-) -> None:
-    """What fails on each node keeps the run for ever otherwise: an environment that an upgrade has broken."""
-    squeue = "PENDING|x|BadConstraints||/"
-    assert len(looked_at(share, tmp_path / "7.log", squeue, tmp_path, has_avoided=is_given_up)) == 1
-    why = ", and is given up: no node is left but those that failed" if is_given_up else ""
-    assert capsys.readouterr().err == f"neurotier: job 7 of rule analyze waits: BadConstraints{why}\n"
+    """A job is held after a failed prolog; no node is left where an upgrade has broken the environment. Of jobs that go
+    on waiting for the same reason, one is named."""
+    assert len(looked_at(share, f"PENDING|x|{reason}||/", "7 8", has_avoided)) == 2
+    is_given_up = why in (NOT_BEGUN, NO_NODE)
+    for number, line in zip((7, 8) if is_given_up else (7,), capsys.readouterr().err.splitlines(), strict=True):
+        assert line.partition("(")[0] == f"neurotier: job {number} of rule analyze waits: {reason}{why}"
     assert (tmp_path / "cancelled").exists() == is_given_up
 
 
 def test_an_option_that_sbatch_does_not_have_is_named(damaged: None, capsys: pytest.CaptureFixture[str]) -> None:
-    executor = executor_of(own)
-    executor._failed_nodes, executor.said, executor._main_event_loop = set(), set(), None
-    executor.report_job_error = lambda *_, **__: None
     said = "sbatch: unrecognized option '--no'\nTry \"sbatch --help\" for more information"
     info = SubmittedJobInfo(job_of("results", "results/logs/plot/plot.log"))
-    executor._report_job_error_threadsafe(info, f"SLURM sbatch failed. The error message was '{said}'.\n")
+    executor_of()._report_job_error_threadsafe(info, f"SLURM sbatch failed. The error message was '{said}'.\n")
     refused = "neurotier: Slurm refuses a job of rule plot: "
     assert capsys.readouterr().err == f"{refused}sbatch: unrecognized option '--no'\n"
