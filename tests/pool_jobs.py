@@ -28,7 +28,7 @@ from support import (
     small_head,
     t1w,
     wait_for,
-    while_running,
+    words_of,
 )
 
 RUN = "run-of-a-pool"
@@ -73,22 +73,14 @@ def done_in(results: Path) -> list[str]:
     return sorted(file.stem for file in (results / "profile/records").rglob("*.json"))
 
 
-def name_of(process: psutil.Process) -> str:
-    """Name of a process; empty if it is gone."""
-    try:
-        return str(process.name())
-    except psutil.NoSuchProcess:
-        return ""
-
-
 def sleepers(process: subprocess.Popen[str], count: int) -> list[psutil.Process]:
     """The tools of running participants, as soon as there are ``count`` of them."""
 
     def tools() -> list[psutil.Process]:
         children = psutil.Process(process.pid).children(recursive=True)
-        return [child for child in children if name_of(child) == "sleep"]
+        return [child for child in children if words_of(child)[:1] == ["sleep"]]
 
-    return wait_for(lambda: found if len(found := tools()) == count else None, while_running(process))
+    return wait_for(lambda: found if len(found := tools()) == count else None, process)
 
 
 def sleeping(folder: Path, sleep_s: float, *labels: str, **sections: Any) -> Path:

@@ -470,6 +470,14 @@ def sleeping(seconds: float) -> dict[str, Any]:
     return {"name": "noop", "noop": {"sleep_s": seconds}}
 
 
+def by_an_ordinary_user(code: str, folder: Path) -> str:
+    """What Python prints without the rights of root, given a folder; it can import what this process can."""
+    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    command = [*unprivileged, sys.executable, "-c", code, str(folder)]
+    environment = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/unit"), *sys.path])}
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
+
+
 def quiet(line: str) -> None:
     """Progress that no test reads."""
 

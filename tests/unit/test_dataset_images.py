@@ -18,7 +18,7 @@ from container_images import Engine, make_docker_archive, make_oci_layout, tiny_
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
 from stores import names, runs, store_in
-from support import ENVIRONMENT, IDENTITY, git, wait_for, while_running
+from support import ENVIRONMENT, IDENTITY, git, wait_for
 
 SAID = yaml.safe_load(Path(__file__).with_name("references.yaml").read_text())
 
@@ -154,7 +154,7 @@ def pushed(engine: Engine, tiny_image: Path, tmp_path: Path, monkeypatch: pytest
     with log.open("wb") as file:
         process = subprocess.Popen([program, "serve", str(configuration)], stdout=file, stderr=file)
     try:
-        address = wait_for(lambda: listening.search(log.read_text()), while_running(process))[1]
+        address = wait_for(lambda: listening.search(log.read_text()), process)[1]
         push = [engine.path, "--quiet", "push", str(tiny_image), f"oras://{address}/tiny:1"]
         subprocess.run(push, check=True, capture_output=True)
         (manifest,) = tmp_path.glob("registry/**/_manifests/revisions/sha256/*")

@@ -6,8 +6,6 @@ import dataclasses
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -20,18 +18,34 @@ from configured import settings_at
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.files import write_text
 from neurotier.core.foreign import open_in_dataset
+from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index, changed_since, index_dataset, list_tree
 from neurotier.dataset.source import Dataset, plain_sites
 from neurotier.dataset.validation import validate
-from support import committed, plain_dataset, quiet, small_head, t1w
+from support import by_an_ordinary_user, committed, plain_dataset, quiet, t1w
 
 SETTINGS = settings_at().dataset
 
 
+def plain(folder: Path, *sites: str) -> Dataset:
+    """A plain folder as a dataset, which has participants itself unless it has sites."""
+    return Dataset("x", folder, "folder", {site: {} for site in sites or [""]}, {})
+
+
 def index(folder: Path, suffixes: list[str] | None = None, sites: Sequence[str] = (), **filters: Any) -> Index:
-    known = {site: {"url": "", "version": ""} for site in sites or plain_sites(folder, [])}
-    settings = dataclasses.replace(SETTINGS, **filters)
-    return index_dataset(Dataset(str(folder), folder, "folder", known, {}), settings, suffixes, quiet)
+    dataset = plain(folder, *(sites or plain_sites(folder, [])))
+    return index_dataset(dataset, dataclasses.replace(SETTINGS, **filters), suffixes, quiet)
+
+
+def indexed(found: Index) -> dict[str, list[Image]]:
+    """The one image of each participant."""
+    return {image.participant: [image] for image in found.images}
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Path:
+    """A dataset of one participant."""
+    return plain_dataset(tmp_path / "one", {t1w("01"): b""})
 
 
 IMAGES = """
@@ -50,7 +64,8 @@ derivatives/x/sub-01/anat/sub-01_T1w.nii.gz
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
-    plain_dataset(tmp_path, dict.fromkeys(IMAGES.split(), small_head()))
+    plain_dataset(tmp_path, dict.fromkeys(IMAGES.split(), b""))
+    (tmp_path / "sub-05").symlink_to("sub-01")
     (tmp_path / "participants.tsv").write_text("\ufeffparticipant_id\nsub-01\nsub-04\n")  # as spreadsheets do
     return tmp_path
 
@@ -58,7 +73,7 @@ def dataset(tmp_path: Path) -> Path:
 def test_a_name_in_a_clone_that_is_no_text_is_left_out_once(tmp_path: Path) -> None:
     """Git gives it otherwise, and it is not away for another run."""
     name = os.fsdecode(b"sub-01/anat/sub-01_acq-\xe9_T1w.nii.gz")
-    found = index(committed(plain_dataset(tmp_path, {t1w("01"): small_head(), name: small_head()})))
+    found = index(committed(plain_dataset(tmp_path, {t1w("01"): b"", name: b""})))
     assert len(found.images) == 1
     assert list(found.skipped) == [repr(name)]
 
@@ -67,8 +82,7 @@ def test_a_file_that_is_gone_while_a_clone_is_listed_is_in_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """git-annex has it away for another run, and it is here again at once."""
-    (tmp_path / "clone").mkdir()
-    clone = committed(plain_dataset(tmp_path / "clone", dict.fromkeys((t1w("01"), t1w("02")), small_head())))
+    clone = committed(plain_dataset(tmp_path / "clone", dict.fromkeys(map(t1w, ("01", "02")), b"")))
 
     def listed(*given: Any) -> Any:
         away = (clone / t1w("01")).rename(tmp_path / "away")
@@ -80,10 +94,9 @@ def test_a_file_that_is_gone_while_a_clone_is_listed_is_in_the_index(
     assert [image.path for image in index(clone).images] == [t1w("01"), t1w("02")]
 
 
-def test_a_folder_of_a_clone_that_is_a_link_out_of_it_is_no_file_of_an_app(tmp_path: Path) -> None:
-    plain_dataset(tmp_path, {t1w("01"): small_head()})
-    (tmp_path / "sub-01/ses-1").symlink_to("/nowhere")
-    found = index(committed(tmp_path), [])
+def test_a_folder_of_a_clone_that_is_a_link_out_of_it_is_no_file_of_an_app(one: Path) -> None:
+    (one / "sub-01/ses-1").symlink_to("/nowhere")
+    found = index(committed(one), [])
     assert [image.path for image in found.images] == [t1w("01")]
     assert list(found.skipped) == ["'sub-01/ses-1'"]
 
@@ -100,15 +113,9 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
         "'sub-02/anat/sub-02_acq-mprage_T1w.nii.gz'": "the same image is there with another extension",
         "'sub-02/anat/sub-02_desc-raw_T1w.nii.gz'": "the entity desc- is of derivatives, not of raw data",
         "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is no magnitude image, and only those are analysed",
+        "'sub-05'": "is a link to a folder that is listed already",
         "sub-03": "no T1w image",
         "sub-04": "in participants.tsv, but there is no folder",
-    }
-
-
-def test_a_folder_that_is_not_entered_is_skipped_once(dataset: Path) -> None:
-    (dataset / "sub-05").symlink_to("sub-01")
-    assert {item: why for item, why in index(dataset).skipped.items() if "sub-05" in item} == {
-        "'sub-05'": "is a link to a folder that is listed already"
     }
 
 
@@ -121,21 +128,18 @@ def test_a_folder_that_may_not_be_entered_leaves_out_its_participant_alone(tmp_p
 
     From Python 3.14 on, ``Path.is_symlink`` is ``os.path.islink``, which raises nothing: tried with older ones, too.
     """
-    folder = plain_dataset(tmp_path / "bids", {t1w(label): small_head() for label in ("01", "02", "03")})
+    folder = plain_dataset(tmp_path / "bids", dict.fromkeys(map(t1w, ("01", "02", "03")), b""))
     (folder / "sub-02").rename(folder / "code")
     (folder / "sub-02").symlink_to("code/anat")
     (folder / "code").chmod(0)
     (folder / t1w("03")).parent.chmod(0o644)
-    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    command, here = [*unprivileged, sys.executable, "-c", first + FOUND, str(folder)], str(Path(__file__).parent)
-    importing = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *sys.path])}
-    told = subprocess.run(command, env=importing, capture_output=True, text=True)
-    assert told.stdout == """2 {"'sub-02'": 'cannot be read: Permission denied'}\n""", told.stderr
+    found = by_an_ordinary_user(first + FOUND, folder)
+    assert found == """2 {"'sub-02'": 'cannot be read: Permission denied'}\n"""
 
 
 def test_a_link_through_a_circle_of_links_stops_nobody(tmp_path: Path) -> None:
     """Beside an image it is not looked at; an image behind one is listed, so that its job says why it fails."""
-    folder = plain_dataset(tmp_path / "bids", {t1w("01"): small_head(), t1w("02"): small_head()})
+    folder = plain_dataset(tmp_path / "bids", dict.fromkeys(map(t1w, ("01", "02")), b""))
     (folder / "sub-01/anat/loop").symlink_to("loop")
     (folder / "sub-01/anat/notes.txt").symlink_to("loop/notes.txt")
     (folder / t1w("02")).unlink()
@@ -156,7 +160,7 @@ def test_why_the_validator_fails_is_said_and_not_where_in_it(tmp_path: Path) -> 
 def test_labels_that_are_too_long_or_differ_in_case_alone_are_skipped(tmp_path: Path) -> None:
     """For files of its name; and on some tiers the results of one would replace those of the other."""
     long = 230 * "a"
-    plain_dataset(tmp_path, {t1w(label): small_head() for label in ("a1", "A1", "b1", long)})
+    plain_dataset(tmp_path, dict.fromkeys(map(t1w, ("a1", "A1", "b1", long)), b""))
     found = index(tmp_path)
     assert [image.participant for image in found.images] == ["sub-A1", "sub-b1"]
     assert found.skipped.pop("sub-a1") == "differs from sub-A1 in case alone"
@@ -164,50 +168,47 @@ def test_labels_that_are_too_long_or_differ_in_case_alone_are_skipped(tmp_path: 
     assert all(long in item for item in found.skipped)
 
 
-def test_a_sub_dataset_in_a_site_is_said_to_be_one(tmp_path: Path) -> None:
-    plain_dataset(tmp_path / "A", {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
-    (tmp_path / "A" / "sub-02").mkdir()
-    assert index(tmp_path, sites=["A"]).skipped == {"A/sub-02": "no T1w image"}
-    (tmp_path / "A" / ".gitmodules").touch()
-    said = "a sub-dataset in a sub-dataset: name that one as dataset.source"
-    assert index(tmp_path, sites=["A"]).skipped == {"A/sub-02": said}
-    (tmp_path / "A" / "sub-02" / ".gitmodules").touch()
-    assert index(tmp_path, sites=["A"]).skipped == {"A/sub-02": "holds sub-datasets, which are not installed"}
+def test_a_sub_dataset_in_a_site_is_said_to_be_one(one: Path) -> None:
+    (one / "sub-02").mkdir()
+    for made, said in (
+        (one, "no T1w image"),
+        (one / ".gitmodules", "a sub-dataset in a sub-dataset: name that one as dataset.source"),
+        (one / "sub-02/.gitmodules", "holds sub-datasets, which are not installed"),
+    ):
+        made.touch()
+        assert index(one.parent, sites=["one"]).skipped == {"one/sub-02": said}
 
 
-def test_a_table_with_a_quote_that_does_not_end_is_said_to_be_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            'participant_id\tnote\nsub-01\t"tall\nsub-02\tx\n',
+            "unexpected end of data (commas for tabs, a quotation mark?)",
+        ),
+        ("participant_id,age\nsub-01,30\nsub-02,31\n", "is no table of participant_id"),
+    ],
+)
+def test_participants_tsv_with_an_open_quote_or_commas_for_tabs_is_named(one: Path, text: str, why: str) -> None:
     """What comes after the quote would be part of one cell, and the participants there unknown."""
-    plain_dataset(tmp_path, {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
-    (tmp_path / "participants.tsv").write_text('participant_id\tnote\nsub-01\t"tall\nsub-02\tx\n')
-    [(name, why)] = index(tmp_path).skipped.items()
-    assert name == "'participants.tsv'"
-    assert why.endswith(": unexpected end of data (commas for tabs, a quotation mark?)")
-
-
-def test_participants_tsv_without_its_column_is_named(tmp_path: Path) -> None:
-    plain_dataset(tmp_path, {"sub-01/anat/sub-01_T1w.nii.gz": small_head()})
-    (tmp_path / "participants.tsv").write_text("participant_id,age\nsub-01,30\nsub-02,31\n")  # commas for tabs
-    [(name, why)] = index(tmp_path).skipped.items()
-    assert name == "'participants.tsv'"
-    assert why.startswith("is no table of participant_id")
+    (one / "participants.tsv").write_text(text)
+    assert why in index(one).skipped.pop("'participants.tsv'")
 
 
 def test_who_is_new_or_gone(tmp_path: Path) -> None:
     """Neither another file, nor who is not selected or was left out, nor sites that are away, count or do harm."""
-    heads = [f"{site}/sub-0{number}/anat/sub-0{number}_T1w.nii.gz" for site in ("A", "B") for number in (1, 2)]
-    plain_dataset(tmp_path, dict.fromkeys(heads, small_head()))
-    dataset = Dataset("x", tmp_path, "folder", {site: {} for site in ("A", "B")}, {})
-    indexed = {image.participant: [image] for image in index_dataset(dataset, SETTINGS, None, quiet).images}
-    away = dataset._replace(sites=dataset.sites | {"C": {}})
-    indexed["C/sub-01"] = [indexed["A/sub-01"][0]._replace(participant="C/sub-01", site="C")]
+    heads = [f"{site}/{t1w(label)}" for site in ("A", "B") for label in ("01", "02")]
+    plain_dataset(tmp_path, dict.fromkeys(heads, b""))
+    before = indexed(index(tmp_path, sites=["A", "B"]))
+    before["C/sub-01"] = [before["A/sub-01"][0]._replace(participant="C/sub-01", site="C")]
 
     def changed(*participants: str, since_s: float = -60.0) -> list[str]:
         settings = dataclasses.replace(SETTINGS, participants=list(participants))
-        return changed_since(away, settings, None, indexed, time.time() + since_s)
+        return changed_since(plain(tmp_path, "A", "B", "C"), settings, None, before, time.time() + since_s)
 
     (tmp_path / "A/sub-01/anat/sub-01_T1w.json").write_text("{}")
     assert changed() == changed(since_s=60) == []
-    plain_dataset(tmp_path, {"A/sub-03/anat/sub-03_T1w.nii.gz": small_head()})
+    plain_dataset(tmp_path, {f"A/{t1w('03')}": b""})
     (tmp_path / "A/sub-04_note.txt").touch()
     (tmp_path / "B/sub-02/ses-2/anat").mkdir(parents=True)
     assert changed(since_s=60) == [], "nothing is younger"
@@ -224,33 +225,26 @@ def test_who_is_new_or_gone(tmp_path: Path) -> None:
 def test_a_link_that_leads_to_an_older_folder_has_changed_everyone(tmp_path: Path) -> None:
     """Whoever is analysed now gets the images of the other release: those of one file have another size or time."""
     for release in ("new", "old"):
-        plain_dataset(tmp_path / release, {t1w("01"): small_head()})
+        plain_dataset(tmp_path / release, {t1w("01"): b""})
     current = tmp_path / "current"
     current.symlink_to("new")
-    dataset = Dataset("x", current, "folder", {"": {}}, {})
-    indexed = {image.participant: [image] for image in index_dataset(dataset, SETTINGS, None, quiet).images}
-
-    def changed() -> list[str]:
-        return changed_since(dataset, SETTINGS, None, indexed, time.time() + 60)
-
-    assert changed() == []
+    before = indexed(index(current))
+    assert changed_since(plain(current), SETTINGS, None, before, time.time() + 60) == []
     current.unlink()
     current.symlink_to("old")
-    assert changed() == ["sub-01"]
+    assert changed_since(plain(current), SETTINGS, None, before, time.time() + 60) == ["sub-01"]
 
 
 def test_an_image_that_must_not_be_read_has_nobody_indexed_at_each_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was indexed of it that could be another now; a look at everyone would take minutes on a network tier."""
-    plain_dataset(tmp_path / "dataset", {t1w("01"): small_head()})
-    (tmp_path / "dataset" / t1w("02")).parent.mkdir(parents=True)
-    (tmp_path / "dataset" / t1w("02")).symlink_to(tmp_path / "dataset" / ".." / "outside.nii.gz")
-    (tmp_path / "outside.nii.gz").touch()
-    dataset = Dataset("x", tmp_path / "dataset", "folder", {"": {}}, {})
-    indexed = {image.participant: [image] for image in index_dataset(dataset, SETTINGS, None, quiet).images}
+    (one / t1w("02")).parent.mkdir(parents=True)
+    (one / t1w("02")).symlink_to(one / ".." / "outside.nii.gz")
+    (one.parent / "outside.nii.gz").touch()
+    before = indexed(index(one))
     monkeypatch.setattr("neurotier.dataset.index.index_dataset", lambda *_: pytest.fail("everyone was indexed"))
-    assert changed_since(dataset, SETTINGS, None, indexed, time.time() + 60) == []
+    assert changed_since(plain(one), SETTINGS, None, before, time.time() + 60) == []
 
 
 @pytest.mark.parametrize(
@@ -317,33 +311,32 @@ def test_a_file_that_is_a_folder_is_given_to_an_app_whole(tmp_path: Path, suffix
 def test_an_app_is_given_files_in_a_folder_that_is_named_like_its_session(tmp_path: Path) -> None:
     """BIDS has no such folders, and pybids finds what is in them."""
     path = "sub-01/sub-01_ses-1/anat/sub-01_ses-1_run-2_T1w.nii.gz"
-    plain_dataset(tmp_path, {path: small_head()})
+    plain_dataset(tmp_path, {path: b""})
     assert [(image.path, image.bids_run) for image in index(tmp_path, ["T1w"]).images] == [(path, "2")]
 
 
-def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "changes_an_app_s"),
+    [
+        ("dataset_description.json", '{"Name": "another"}', False),
+        ("participants.tsv", "participant_id\tage\nsub-01\t20\n", False),
+        ("task-rest_events.tsv", "onset\tduration\n1\t2\n", True),
+        ("T1w.json", '{"EchoTime": 2}', True),
+    ],
+)
+def test_a_sidecar_at_the_root_is_part_of_what_an_app_is_given(
+    one: Path, name: str, text: str, changes_an_app_s: bool
+) -> None:
     """And nothing to a tool, nor are descriptions to either."""
-    plain_dataset(tmp_path, {t1w("01"): small_head()})
-    before = index(tmp_path).images, index(tmp_path, []).images
-    (tmp_path / "dataset_description.json").write_text('{"Name": "another"}')
-    assert (index(tmp_path).images, index(tmp_path, []).images) == before
-    (tmp_path / "participants.tsv").write_text("participant_id\tage\nsub-01\t20\n")
-    assert (index(tmp_path).images, index(tmp_path, []).images) == before
-    (tmp_path / "task-rest_events.tsv").write_text("onset\tduration\n1\t2\n")
-    assert index(tmp_path, []).images != before[1]
-    (tmp_path / "T1w.json").write_text('{"EchoTime": 2}')
-    same, other = index(tmp_path).images, index(tmp_path, []).images
-    assert (same == before[0], other == before[1]) == (True, False)
+    (one / name).write_text(text)
+    tool, app = index(one).images, index(one, []).images
     time.sleep(0.02)  # times of files have steps
     indexed_s = time.time()
     time.sleep(0.02)
-    (tmp_path / "T1w.json").write_text('{"EchoTime": 3}')
-    dataset = Dataset("x", tmp_path, "folder", {"": {}}, {})
-    changed = (
-        changed_since(dataset, SETTINGS, suffixes, {"sub-01": images}, indexed_s)
-        for suffixes, images in ((None, same), ([], other))
-    )
-    assert list(changed) == [[], ["sub-01"]]
+    (one / name).write_text(f"{text}\n")
+    assert (index(one).images != tool, index(one, []).images != app) == (False, changes_an_app_s)
+    for suffixes, images, changed in ((None, tool, False), ([], app, changes_an_app_s)):
+        assert changed_since(plain(one), SETTINGS, suffixes, {"sub-01": images}, indexed_s) == ["sub-01"] * changed
 
 
 @pytest.mark.parametrize(
@@ -362,31 +355,27 @@ def test_filters_that_select_nothing_say_so(dataset: Path, filters: str, line: s
         index(dataset, **yaml.safe_load(filters))
 
 
-def test_a_session_of_a_dataset_without_sessions_is_said_so(tmp_path: Path) -> None:
-    plain_dataset(tmp_path, {t1w("01"): small_head()})
+def test_a_session_of_a_dataset_without_sessions_is_said_so(one: Path) -> None:
     with pytest.raises(InputError, match=r"^dataset\.sessions: the dataset has no ses-1; leave it out$"):
-        index(tmp_path, sessions=["1"])
+        index(one, sessions=["1"])
 
 
 def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_path: Path) -> None:
     sites = ("", "NYU", "more/UPSM")
     for folder in sites:
-        plain_dataset(tmp_path / folder, {t1w("01"): small_head()})
+        plain_dataset(tmp_path / folder, {t1w("01"): b""})
     found = index(tmp_path, sites=sites)
     assert [image.participant for image in found.images] == ["NYU/sub-01", "more/UPSM/sub-01", "sub-01"]
     assert found.skipped == {}
 
 
-@pytest.mark.parametrize(("asked", "is_refused"), [([], False), (["-NYU"], False), (["UPSM", "other", "-NYU"], True)])
-def test_a_site_that_is_no_dataset_is_refused_if_it_was_named(
-    tmp_path: Path, asked: list[str], is_refused: bool
-) -> None:
-    plain_dataset(tmp_path / "UPSM", {t1w("01"): small_head()})
-    (tmp_path / "other").mkdir()
-    dataset = Dataset("x", tmp_path, "folder", {"UPSM": {}, "other": {}}, {})
+@pytest.mark.parametrize(("asked", "is_refused"), [([], False), (["-NYU"], False), (["one", "other", "-NYU"], True)])
+def test_a_site_that_is_no_dataset_is_refused_if_it_was_named(one: Path, asked: list[str], is_refused: bool) -> None:
+    (one.parent / "other").mkdir()
     settings = dataclasses.replace(SETTINGS, sites=asked)
     with pytest.raises(InputError, match=r"^'other': is not a BIDS dataset") if is_refused else nullcontext():
-        assert index_dataset(dataset, settings, None, quiet).skipped == {"other": "not a BIDS dataset"}
+        found = index_dataset(plain(one.parent, "one", "other"), settings, None, quiet)
+        assert found.skipped == {"other": "not a BIDS dataset"}
 
 
 def test_a_folder_without_t1w_images_says_what_it_holds(tmp_path: Path) -> None:

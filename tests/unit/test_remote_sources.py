@@ -13,14 +13,14 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clones import IMAGE, ONCE, SETTINGS, cloned
+from clones import IMAGE, ONCE, SETTINGS, WEBDAV, cloned, fetched, note_remote
 from conftest import missing
 from neurotier.core.errors import SourceError
 from neurotier.dataset import contents
@@ -119,26 +119,20 @@ def address(server: Server) -> str:
 
 
 def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
+    """A web server without git's own protocol gives all objects but the empty tree, which git has by itself: the clone
+    is whole, and not made again."""
     dataset = cloned(address(web), tmp_path)
-    assert list(dataset.sites) == ["SiteA"]
+    assert cloned(address(web), tmp_path, pytest.fail) == dataset
+    assert dataset.sites.keys() == {"SiteA"}
     assert dataset.sites["SiteA"]["url"] == f"{address(web)}/SiteA"
-    image = dataset.path / IMAGE
-    size_bytes = content_of(dataset.path, IMAGE).size_bytes
+    image, size_bytes = dataset.path / IMAGE, content_of(dataset.path, IMAGE).size_bytes
     assert not image.exists()
     web.down = 2
-    attempts: list[str] = []
-    assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 1
+    assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
     assert image.stat().st_size == size_bytes
-    assert web.served >= 1
-    assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 0
+    assert fetched(dataset) == 0
     drop_images(dataset.path, [IMAGE])
     assert not image.exists()
-
-
-def test_a_clone_over_http_is_whole(web: Server, tmp_path: Path) -> None:
-    """A web server without git's own protocol gives all objects but the empty tree, which git knows by itself."""
-    made = cloned(address(web), tmp_path)
-    assert cloned(address(web), tmp_path, pytest.fail) == made
 
 
 def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -> None:
@@ -156,9 +150,8 @@ def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -
 def in_time(web: Server, work: Callable[[], Any]) -> Any:
     """What a function returns before the server gives up a connection that it holds."""
     with ThreadPoolExecutor(1) as beside:
-        future = beside.submit(work)
         try:
-            return future.result(timeout=WAITING_S)
+            return beside.submit(work).result(timeout=WAITING_S)
         finally:
             web.over.set()
 
@@ -204,7 +197,7 @@ def test_contents_that_a_clone_does_not_reach_are_said_with_where_they_are(
     with pytest.raises(SourceError, match=f"could not be fetched: not available; {where}"):
         get_images(dataset.path, [IMAGE], SETTINGS, pytest.fail)
     enable(dataset.path / "SiteA", "store", f"directory={store}")
-    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
+    assert fetched(dataset) == 1
 
 
 def test_no_password_set_after_cloning_goes_where_a_dataset_says(
@@ -212,17 +205,11 @@ def test_no_password_set_after_cloning_goes_where_a_dataset_says(
 ) -> None:
     """Cloning refuses it, but the clone may have been made when there was no password to send."""
     monkeypatch.delenv("WEBDAV_PASSWORD", raising=False)
-    image, of = t1w("01"), "11111111-1111-1111-1111-111111111111"
+    image = t1w("01")
     source = committed(plain_dataset(tmp_path / "source", {image: small_head()}), annexed=True)
-    git(source, "annex", "setpresentkey", content_of(source, image).key, of, "1")
+    git(source, "annex", "setpresentkey", content_of(source, image).key, WEBDAV.split()[0], "1")
     git(source, "annex", "drop", "--force", image)
-    branch = git(source, "branch", "--show-current")
-    git(source, "checkout", "git-annex")
-    words = "autoenable=true encryption=none name=x type=webdav url=http://localhost:1/x timestamp=1795742480s"
-    (source / "remote.log").write_text(f"{of} {words}\n")
-    git(source, "add", "remote.log")
-    git(source, "commit", "-m", "hostile")
-    git(source, "checkout", branch)
+    note_remote(source, WEBDAV)
     dataset = cloned(source, tmp_path, sites=[])
     for name in ("WEBDAV_USERNAME", "WEBDAV_PASSWORD"):
         monkeypatch.setenv(name, "secret")
@@ -296,19 +283,23 @@ def test_ssh_asks_nobody_at_a_terminal(tmp_path: Path) -> None:
         os.close(terminal)
 
 
+def exported(folder: Path, labels: Sequence[str], tree: Path) -> Path:
+    """A dataset whose images are also files of a folder, as a special remote that is named after it."""
+    made = committed(plain_dataset(folder, {t1w(label): small_head(int(label)) for label in labels}), annexed=True)
+    tree.mkdir()
+    initremote = ["initremote", tree.name, "type=directory", f"directory={tree}", "encryption=none", "exporttree=yes"]
+    git(made, "annex", *initremote)
+    git(made, "annex", "export", "HEAD", "--to", tree.name)
+    return made
+
+
 def test_contents_of_a_tree_in_a_special_remote_are_fetched_at_once(tmp_path: Path) -> None:
     """Of two git-annex that learn at once what the tree holds, one waited for ever; others find its database locked."""
     labels = [f"{number:02}" for number in range(1, 11)]
-    source = committed(
-        plain_dataset(tmp_path / "source", {t1w(label): small_head(int(label)) for label in labels}), annexed=True
-    )
-    (folder := tmp_path / "tree").mkdir()
-    where = f"directory={folder}"
-    git(source, "annex", "initremote", "tree", "type=directory", where, "encryption=none", "exporttree=yes")
-    git(source, "annex", "export", "HEAD", "--to", "tree")
+    source = exported(tmp_path / "source", labels, tmp_path / "tree")
     git(source, "annex", "drop", "--force", ".")
     dataset = cloned(source, tmp_path, sites=[])
-    enable(dataset.path, "tree", where)
+    enable(dataset.path, "tree", f"directory={tmp_path}/tree")
     new = multiprocessing.get_context("fork").Process
     fetching = [new(target=get_images, args=(dataset.path, [t1w(one)], ONCE, quiet), daemon=True) for one in labels]
     for one in fetching:
@@ -321,13 +312,7 @@ def test_contents_of_a_tree_in_a_special_remote_are_fetched_at_once(tmp_path: Pa
 def test_a_tree_in_a_special_remote_leaves_a_plain_folder_as_it_is(tmp_path: Path) -> None:
     """A ``.git`` in it would make it a repository without a commit, which the next run could not clone."""
     folder, labels = tmp_path / "plain", ["01", "02"]
-    inner = plain_dataset(folder / "NYU", {t1w(label): small_head(int(label)) for label in labels})
-    committed(inner, annexed=True)
-    (tree := tmp_path / "tree").mkdir()
-    git(
-        inner, "annex", "initremote", "tree", "type=directory", f"directory={tree}", "encryption=none", "exporttree=yes"
-    )
-    git(inner, "annex", "export", "HEAD", "--to", "tree")
+    inner = exported(folder / "NYU", labels, tmp_path / "tree")
     git(inner, "annex", "drop", "--force", t1w("01"))
     assert get_images(folder, [f"NYU/{t1w('01')}"], ONCE, quiet) == 1
     assert [path.name for path in folder.iterdir()] == ["NYU"]
@@ -339,18 +324,12 @@ def test_a_tree_in_a_special_remote_leaves_a_plain_folder_as_it_is(tmp_path: Pat
 
 def test_what_is_said_of_a_tree_is_no_option_of_git_annex(tmp_path: Path) -> None:
     """A dataset brings what is known about special remotes: a word of it could be an option of git-annex."""
-    source = plain_dataset(tmp_path / "source", {t1w("01"): small_head(1)})
-    committed(source, annexed=True)
+    source = committed(plain_dataset(tmp_path / "source", {t1w("01"): small_head()}), annexed=True)
     script(source / "evil", f"touch {tmp_path / 'ran'}")
     git(source, "-c", "annex.largefiles=nothing", "add", "evil")
-    git(source, "commit", "--quiet", "-m", "hostile")
+    git(source, "commit", "-m", "hostile")
     git(source, "annex", "registerurl", "SHA256-s0--none", "http://127.0.0.1:9/none")
-    branch = git(source, "rev-parse", "--abbrev-ref", "HEAD").strip()
-    git(source, "checkout", "--quiet", "git-annex")
-    (source / "remote.log").write_text("-cannex.http-headers-command=./evil a=b name=x exporttree=yes\n")
-    git(source, "add", "remote.log")
-    git(source, "commit", "--quiet", "-m", "hostile")
-    git(source, "checkout", "--quiet", branch)
+    note_remote(source, "-cannex.http-headers-command=./evil a=b name=x exporttree=yes")
     dataset = cloned(source, tmp_path, sites=[])
     assert get_images(dataset.path, [t1w("01")], ONCE, quiet) == 1
     assert not (tmp_path / "ran").exists()

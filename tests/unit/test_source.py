@@ -7,13 +7,11 @@ import itertools
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clones import IMAGE, ONCE, SETTINGS, cloned
-from configured import settings_at
+from clones import IMAGE, ONCE, SETTINGS, cloned, fetched
 from conftest import nightly
 from neurotier.analysis.rehearsal.description import text_of
 from neurotier.analysis.staging import stage_in
@@ -22,13 +20,12 @@ from neurotier.containers.run import further_binds
 from neurotier.containers.store import examine_cache
 from neurotier.core.errors import InputError, KilledError, NeurotierError, SourceError
 from neurotier.core.settings import DemoSettings
-from neurotier.dataset.commands import prepare_environment
 from neurotier.dataset.contents import content_of, drop_images, get_images, is_present
 from neurotier.dataset.index import index_dataset
-from neurotier.dataset.source import fault_of, hazard, is_whole, local_folder, require_sites
+from neurotier.dataset.source import Dataset, fault_of, hazard, is_whole, local_folder, require_sites
 from neurotier.demo.dataset import head_of
 from neurotier.run.preconditions import check_filter_file
-from support import NOBODY, git, plain_dataset, quiet, script, small_head, t1w
+from support import NOBODY, by_an_ordinary_user, git, plain_dataset, quiet, script, small_head, t1w
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="giving a repository to another user needs root")
@@ -48,26 +45,15 @@ def test_a_site_that_the_source_does_not_have_is_said(demo_source: Path, tmp_pat
 
 
 def test_a_participant_that_is_a_sub_dataset_and_gone_is_said_once_and_fails_who_asks_for_it(tmp_path: Path) -> None:
-    from datalad.api import Dataset as Repository
-
-    prepare_environment()
-    source = Repository(tmp_path / "source").create(result_renderer="disabled")
-    for label in ("01", "02", "03"):
-        source.create(f"sub-{label}", result_renderer="disabled")
-        plain_dataset(source.pathobj, {t1w(label): small_head()})
-    source.save(recursive=True, result_renderer="disabled")
-    (source.pathobj / "sub-02").rename(tmp_path / "lost")
-    dataset = cloned(source.path, tmp_path, sites=[], participants=[])
-    assert list(dataset.unreachable) == ["sub-02"]
+    folder = plain_dataset(tmp_path, {t1w("01"): small_head()})
+    (folder / "sub-02").mkdir()
+    dataset = Dataset("x", folder, "datalad", {"": {}}, {"sub-02": "is away"})
     require_sites(dataset, ["01", "sub-03"])
     with pytest.raises(SourceError, match=r"'sub-02': .* or dataset\.participants"):
         require_sites(dataset, ["02"])
-    settings = settings_at().dataset
-    assert list(index_dataset(dataset, settings, None, quiet).skipped) == ["'sub-02'"], "and once"
-    asking = dataclasses.replace(settings, participants=["01"])
-    assert index_dataset(dataset, asking, None, quiet).skipped == {}
-    with pytest.raises(InputError, match="the dataset has no sub-99"):
-        index_dataset(dataset, dataclasses.replace(settings, participants=["01", "99"]), None, quiet)
+    for participants, skipped in ([], ["'sub-02'"]), (["01"], []):
+        asking = dataclasses.replace(SETTINGS, sites=[], participants=participants)
+        assert list(index_dataset(dataset, asking, None, quiet).skipped) == skipped
 
 
 def test_sites_of_a_folder_that_are_links_out_of_it_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,9 +101,7 @@ def test_site_of_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
     plain_dataset(tmp_path / "UPSM", {t1w("01"): small_head()})
     for name in ("NYU", "lost+found", ".Trash"):
         plain_dataset(tmp_path / name, {t1w("01"): small_head()}).chmod(0)
-    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    told = subprocess.run([*unprivileged, sys.executable, "-c", SITES, str(tmp_path)], capture_output=True, text=True)
-    assert told.stdout == "{'NYU': 'cannot be read', 'UPSM': ''}\n", told.stderr
+    assert by_an_ordinary_user(SITES, tmp_path) == "{'NYU': 'cannot be read', 'UPSM': ''}\n"
 
 
 def test_a_plain_folder_has_no_version(tmp_path: Path) -> None:
@@ -150,24 +134,16 @@ def commit_version(dataset: Path, name: str) -> None:
     git(dataset, "tag", name)
 
 
-def test_versions_have_clones_of_their_own(demo_copy: Path, tmp_path: Path) -> None:
-    """Results at v1 must not find v2 in their clone because other results wanted that."""
-    git(demo_copy, "tag", "v1")
-    commit_version(demo_copy, "v2")
-    clones = {}
-    for version in ("v1", "v2", None, "v1"):
-        clones[version] = cloned(demo_copy, tmp_path, version=version).path
-    assert len(set(clones.values())) == 3
-    assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
-
-
-def test_a_clone_that_somebody_moved_is_refused_until_it_is_at_the_version_asked_for(
+def test_versions_have_clones_of_their_own_and_one_that_somebody_moved_is_refused(
     demo_copy: Path, tmp_path: Path
 ) -> None:
-    """Its records would say v1 of what is v2; without a version, what is checked out there is somebody's choice."""
+    """Results at v1 must not find v2 in their clone: because other results wanted that, or somebody checked it out."""
     git(demo_copy, "tag", "v1")
     commit_version(demo_copy, "v2")
-    clone = cloned(demo_copy, tmp_path, version="v1").path
+    clones = {version: cloned(demo_copy, tmp_path, version=version).path for version in ("v1", "v2", None)}
+    assert len({*clones.values()}) == 3
+    assert {name: (path / "CHANGES").exists() for name, path in clones.items()} == {"v1": False, "v2": True, None: True}
+    clone = clones["v1"]
     git(clone, "checkout", "v2")
     with pytest.raises(SourceError, match=rf"clone {clone}: is not at dataset.version 'v1' any more; check it out"):
         cloned(demo_copy, tmp_path, version="v1")
@@ -195,20 +171,25 @@ def test_a_site_on_an_adjusted_branch_is_installed_at_the_commit_that_is_recorde
     git(demo_copy / "SiteA", "annex", "adjust", "--unlock")
     dataset = cloned(demo_copy, tmp_path)
     assert dataset.sites["SiteA"]["version"] == recorded
-    assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
+    assert fetched(dataset) == 1
+
+
+def unlocked(source: Path, folder: Path) -> Dataset:
+    """The clone of a source in which :data:`IMAGE` is an unlocked file."""
+    git(source / "SiteA", "annex", "unlock", IMAGE.removeprefix("SiteA/"))
+    for repository in (source / "SiteA", source):
+        git(repository, "commit", "-a", "-m", "unlock")
+    return cloned(source, folder)
 
 
 def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
-    git(demo_copy / "SiteA", "annex", "unlock", IMAGE.removeprefix("SiteA/"))
-    for folder in (demo_copy / "SiteA", demo_copy):
-        git(folder, "commit", "-a", "-m", "unlock")
-    dataset, size_bytes = cloned(demo_copy, tmp_path), (demo_copy / IMAGE).stat().st_size
+    dataset, size_bytes = unlocked(demo_copy, tmp_path), (demo_copy / IMAGE).stat().st_size
     assert dataset.sites["SiteA"]["url"].startswith("urn:uuid:"), "it has no address"
     assert len(dataset.sites["SiteA"]["version"]) == 40
     assert not is_present(dataset.path, IMAGE)
     assert content_of(dataset.path, IMAGE).size_bytes == size_bytes
     before, pointer = index_dataset(dataset, SETTINGS, None, quiet), (dataset.path / IMAGE).read_bytes()
-    assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
+    assert fetched(dataset) == 1
     assert is_present(dataset.path, IMAGE)
     assert (dataset.path / IMAGE).stat().st_size == size_bytes
     assert index_dataset(dataset, SETTINGS, None, quiet) == before, "or all would be analysed again"
@@ -217,12 +198,12 @@ def test_unlocked_image_is_fetched(demo_copy: Path, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match="its content is not on the dataset tier"):
             stage_in(dataset.path, [IMAGE], tmp_path / "staged", 1 << 30)
     assert not is_present(dataset.path, IMAGE), "a pointer, as git-annex leaves it at times if two of it work at once"
-    assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
+    assert fetched(dataset) == 1
     assert (dataset.path / IMAGE).read_bytes() == (demo_copy / IMAGE).read_bytes()
     (dataset.path / IMAGE).unlink()
     found = index_dataset(dataset, SETTINGS, None, quiet).images
     assert [(image.path, image.content) for image in found] == [(image.path, image.content) for image in before.images]
-    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1, "git-annex has it away for a moment, for another run"
+    assert fetched(dataset) == 1, "git-annex has it away for a moment, for another run"
     assert (dataset.path / IMAGE).read_bytes() == (demo_copy / IMAGE).read_bytes()
 
 
@@ -234,14 +215,13 @@ def test_content_of_another_size_than_its_key_is_fetched_again(
     demo_source: Path, tmp_path: Path, left_bytes: int
 ) -> None:
     dataset = cloned(demo_source, tmp_path, get_attempts=1)
-    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
+    assert fetched(dataset) == 1
     whole, content = content_of(dataset.path, IMAGE), (dataset.path / IMAGE).resolve()
-    assert whole.is_here
     content.chmod(0o644)
     os.truncate(content, left_bytes)
     assert content_of(dataset.path, IMAGE).is_damaged
     said: list[str] = []
-    assert get_images(dataset.path, [IMAGE], ONCE, said.append) == 1
+    assert fetched(dataset, said.append) == 1
     assert f"{left_bytes} of {whole.size_bytes} bytes are here: fetched again" in said[0]
     assert (dataset.path / IMAGE).read_bytes() == (demo_source / IMAGE).read_bytes()
 
@@ -258,9 +238,8 @@ def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: P
     assert not fault_of(repository)
     tree = git(repository, "rev-parse", "HEAD^{tree}")
     for pack in (repository / ".git/objects/pack").glob("*.pack"):  # so that its objects are files
-        pack.rename(tmp_path / pack.name)
-        with (tmp_path / pack.name).open("rb") as packed:
-            subprocess.run(["git", "-C", str(repository), "unpack-objects", "-q"], stdin=packed, check=True)
+        with pack.rename(tmp_path / pack.name).open("rb") as packed:
+            subprocess.run(["git", "unpack-objects", "-q"], cwd=repository, stdin=packed, check=True)
     file = repository / ".git" / name
     if "object" in name:
         file = repository / ".git/objects" / tree[:2] / tree[2:]
@@ -270,27 +249,22 @@ def test_clone_that_git_cannot_use_is_cloned_anew(demo_source: Path, tmp_path: P
         file.touch()
     assert fault_of(repository)
     said: list[str] = []
-    again = cloned(demo_source, tmp_path, said.append, get_attempts=1)
-    assert again == dataset
+    assert cloned(demo_source, tmp_path, said.append, get_attempts=1) == dataset
     assert not fault_of(repository)
     assert any("cloned anew" in line or "installing 1" in line for line in said), said
-    assert get_images(again.path, [IMAGE], ONCE, quiet) == 1
+    assert fetched(dataset) == 1
 
 
 def test_a_database_of_git_annex_that_was_emptied_is_made_anew(demo_copy: Path, tmp_path: Path) -> None:
     """Without it git-annex fetches no unlocked image."""
-    git(demo_copy / "SiteA", "annex", "unlock", IMAGE.removeprefix("SiteA/"))
-    for folder in (demo_copy / "SiteA", demo_copy):
-        git(folder, "commit", "-a", "-m", "unlock")
-    dataset = cloned(demo_copy, tmp_path)
-    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
+    dataset = unlocked(demo_copy, tmp_path)
+    assert fetched(dataset) == 1
     assert drop_images(dataset.path, [IMAGE]) == ""
     (dataset.path / "SiteA/.git/annex/keysdb/db").write_bytes(b"")
     assert not fault_of(dataset.path / "SiteA")
-    assert get_images(dataset.path, [IMAGE], ONCE, quiet) == 1
+    assert fetched(dataset) == 1
     assert (dataset.path / IMAGE).read_bytes() == (demo_copy / IMAGE).read_bytes()
     assert drop_images(dataset.path, [IMAGE]) == "", "or its tier would fill"
-    assert not is_present(dataset.path, IMAGE)
 
 
 GIT = """\
@@ -309,7 +283,7 @@ def test_a_clone_whose_git_was_ended_is_made_again(
 ) -> None:
     tools, spoiled = tmp_path / "tools", tmp_path / "spoiled"
     script(tools / "git", GIT.format(git=shutil.which("git"), spoiled=spoiled, name=name))
-    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
     with pytest.raises(SourceError, match="was ended while it was cloned"):
         cloned(demo_source, tmp_path, get_attempts=1)
     assert spoiled.exists()
@@ -327,7 +301,7 @@ def test_a_repository_for_which_git_has_no_memory_is_not_taken_for_damaged(
         git(tmp_path, *words.split())
     assert not fault_of(tmp_path)
     script(tmp_path / "tools/git", f'{limit}\nexec {shutil.which("git")} "$@"')
-    monkeypatch.setenv("PATH", f"{tmp_path / 'tools'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"), prepend=os.pathsep)
     with pytest.raises(KilledError, match="git was killed, or got no memory; see the limits"):
         fault_of(tmp_path)
 
@@ -349,7 +323,6 @@ def test_a_name_in_a_key_is_not_taken_for_a_size(tmp_path: Path) -> None:
     git(tmp_path, "annex", "setkey", key, "head")
     git(tmp_path, "annex", "fromkey", "--force", key, "T1w.nii.gz")
     content = content_of(tmp_path, "T1w.nii.gz")
-    assert content.key.startswith("URL--")
-    assert (content.size_bytes, content.is_damaged) == (100, False)
-    assert get_images(tmp_path, ["T1w.nii.gz"], ONCE, print) == 0
-    assert (tmp_path / "T1w.nii.gz").stat().st_size == 100
+    assert (content.key[:5], content.size_bytes, content.is_damaged) == ("URL--", 100, False)
+    assert get_images(tmp_path, ["T1w.nii.gz"], ONCE, quiet) == 0
+    assert (tmp_path / "T1w.nii.gz").exists()
