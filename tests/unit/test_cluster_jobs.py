@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from neurotier.run.jobs import note_killed, save_settings
 from neurotier.run.journal import add_entry, entries, job_note, read_notes
 from pool_jobs import image, write_index
 from support import script
+from told import told
 
 STARTED_S = 1795392050.0
 
@@ -105,31 +105,25 @@ def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:
     return job_note("3", ["A/sub-01", "A/sub-02"], 2, 2) | own | elapsed | more
 
 
-def shown(rows: Iterable[Mapping[str, Any]], columns: str) -> str:
-    """Some columns of rows, as Python writes their values."""
-    lines = (" ".join(repr(row[name]) for name in columns.split()) for row in rows)
-    return "".join(f"{line}\n" for line in lines)
-
-
 STARTS = """\
-'NODE_FAIL' 'n1' 1795392055 1795392082 27 4 None None
-'CANCELLED' None None 1795392056 None None None None
-'RUNNING' 'n2' 1795392055 None 44 1 None None
-'COMPLETED' 'n1' 1795392088 1795392098 10 4 0.245 166223872
+NODE_FAIL n1 1795392055 1795392082 27 4 - -
+CANCELLED - - 1795392056 - - - -
+RUNNING n2 1795392055 - 44 1 - -
+COMPLETED n1 1795392088 1795392098 10 4 0.245 166223872
 """
 """What nobody has seen is not 0, and memory is that of the largest step."""
 
 
 def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
     columns = "state node started_s ended_s elapsed_s cpus cpu_s max_rss_bytes"
-    assert shown(starts_in(RECORDED.splitlines()), columns) == STARTS
+    assert [told(start, columns) for start in starts_in(RECORDED.splitlines())] == STARTS.splitlines()
 
 
 ATTEMPTS = """\
-'1' 'analyze_participants' '3' 1 'NODE_FAIL' 3 'A/sub-01 A/sub-02'
-'2' 'write_report' None 1 'CANCELLED' None None
-'1' 'analyze_participants' '3' 2 'COMPLETED' 6 'A/sub-01 A/sub-02'
-'3' 'analyze_participants' '3' 3 'RUNNING' 1 None
+1 analyze_participants 3 1 NODE_FAIL 3 A/sub-01 A/sub-02
+2 write_report - 1 CANCELLED - -
+1 analyze_participants 3 2 COMPLETED 6 A/sub-01 A/sub-02
+3 analyze_participants 3 3 RUNNING 1 -
 """
 
 
@@ -140,7 +134,8 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
     notes = [note("1", 1795392056.0), note("1", 1795392089.5, ended_s=1795392097.0, exit_code=0, state="COMPLETED")]
     later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
     rows = job_rows("run", entries(places, "run", "submitted"), notes, starts_in(later.splitlines()), "")
-    assert shown(rows, "job rule share attempt state queue_wait_s members") == ATTEMPTS
+    columns = "job rule share attempt state queue_wait_s members"
+    assert [told(row, columns) for row in rows] == ATTEMPTS.splitlines()
     write_table(places.profile / "jobs.tsv", "jobs", rows)
     assert read_table(places.profile / "jobs.tsv", "jobs") == rows
 
@@ -158,28 +153,25 @@ def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Pl
     add_entry(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70, state="FAILED"))
     note_jobs(places, "run")
     (row,) = read_jobs(places, "run")
-    assert (row["source"], row["state"], row["node"], row["elapsed_s"]) == ("job", "FAILED", "n7", 10.0)
+    assert told(row, "source state node elapsed_s max_rss_bytes cpu_s asked_cpus") == "job FAILED n7 10 - - -"
     assert row["reason"] == "the jobs are not Slurm's, or it has no accounting"
-    assert row["max_rss_bytes"] is row["cpu_s"] is row["asked_cpus"] is None
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (None, "there is no sacct"),
+        ("", "there is no sacct"),
         ("echo 'slurm_persist_conn_open: error: no' >&2; exit 1", "sacct ended with exit code 1: slurm_persist"),
         ("exec /bin/sleep 30", "sacct did not answer within"),
         ("exit 0", "sacct knows none of the jobs"),
-        (
-            "printf '\\377\\376|||\\n8|x\\n\\n8.0|||||||||||\\n'",
-            "sacct knows none of the jobs",
-        ),  # a step without its job
+        # a step without its job
+        ("printf '\\377\\376|||\\n8|x\\n\\n8.0|||||||||||\\n'", "sacct knows none of the jobs"),
     ],
 )
 def test_an_accounting_that_does_not_answer_is_a_reason(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, reason: str
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, reason: str
 ) -> None:
-    if answer is not None:
+    if answer:
         script(tmp_path / "sacct", answer)
     monkeypatch.setattr(cluster_jobs, "PATIENCE_S", 3.0)
     submit(places, 8)
@@ -187,28 +179,29 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     (row,) = read_jobs(places, "run")
     assert row["reason"].startswith(reason)
     assert "\n" not in row["reason"]
-    assert row["source"] == "head"
     assert row["submitted_s"] is not None
-    assert row["started_s"] is row["cpus"] is row["queue_wait_s"] is None
+    assert told(row, "source started_s cpus queue_wait_s") == "head - - -"
 
 
 def test_what_is_known_of_a_job_says_why_its_participants_were_killed(places: Places) -> None:
-    states = {"01": "7: TIMEOUT", "02": "7: TIMEOUT", "03": "8: state unknown", "04": ""}
+    timeout, unknown = "(cluster job 7: TIMEOUT;", "(cluster job 8: state unknown;"
+    states = {"01": timeout, "02": timeout, "03": unknown, "04": ""}
     write_index(places, map(image, states))
     for label in states:
         write_text(places.log(f"sub-{label}"), "Analysing\n")
     write_json(places.runs / "run.json", {"run": "run", "started_s": time.time() - 60})
-    told = [
+    jobs = [
         ("6", "NODE_FAIL", "sub-01 sub-02"),  # another has gone on with it
         ("7", "TIMEOUT", "sub-01 sub-02"),
         ("8", None, "sub-03"),
         ("9", "FAILED", None),
     ]
-    note_killed(places, "run", [dict(zip(("job", "state", "members"), row, strict=True)) for row in told])
+    note_killed(places, "run", [dict(zip(("job", "state", "members"), row, strict=True)) for row in jobs])
     for label, state in states.items():
         reason = read_json(places.failure(f"sub-{label}"))["reason"]
         assert reason.startswith("the job was killed before it could say why")
-        assert (f"(cluster job {state};" in reason) if state else "(" not in reason
+        assert state in reason
+        assert ("(" in reason) == bool(state)
 
 
 def test_jobs_that_ended_before_the_run_are_others_of_that_number(places: Places, tmp_path: Path) -> None:

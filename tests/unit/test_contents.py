@@ -17,9 +17,7 @@ from neurotier.core.errors import KilledError, SourceError
 from neurotier.core.files import write_text
 from neurotier.dataset.commands import ask_annex
 from neurotier.dataset.contents import drop_images, get_images, is_present
-from support import committed, git, lives, quiet, script, wait_for, while_running
-
-PYTHON = sys.executable
+from support import committed, git, lives, quiet, script, wait_for
 
 ASK = """
 import sys
@@ -52,7 +50,7 @@ def clone(tmp_path: Path) -> Path:
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lines: str) -> None:
     """A program that is found before the real one of this name."""
     folder = script(tmp_path / "programs" / name, lines).parent
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     monkeypatch.setattr(sys, "executable", str(folder / "python"))  # beside which git-annex is looked for first
 
 
@@ -63,12 +61,15 @@ def test_any_name_is_a_name(clone: Path) -> None:
     assert not any(is_present(clone, name) for name in NAMES)
 
 
-def test_what_git_itself_holds_is_not_kept_by_git_annex(clone: Path, tmp_path: Path) -> None:
-    """Nor refused where there is no annex: with ``dataset.drop``, each start failed."""
+def test_what_git_itself_holds_is_put_back_and_not_dropped(clone: Path, tmp_path: Path) -> None:
+    """Also where there is no annex: with ``dataset.drop``, each start failed."""
     get_images(clone, NAMES[:1], SETTINGS, quiet)
     assert drop_images(clone, ["small", *NAMES[:1]]) == ""
-    write_text(tmp_path / "plain" / "x.nii", "in git")
-    assert drop_images(committed(tmp_path / "plain"), ["x.nii"]) == ""
+    write_text(file := tmp_path / "plain/x.nii", "in git")
+    assert drop_images(committed(file.parent), [file.name]) == ""
+    file.unlink()
+    assert get_images(file.parent, [file.name], SETTINGS, pytest.fail) == 1
+    assert file.read_text() == "in git"
 
 
 def test_a_tier_without_room_is_said_with_what_can_be_done(
@@ -76,10 +77,9 @@ def test_a_tier_without_room_is_said_with_what_can_be_done(
 ) -> None:
     """git-annex leaves 100 MB free, and would have its own options used."""
     small = shutil.copytree(clone, mount_tmpfs(tmp_path / "small", "size=8m") / "clone", symlinks=True)
-    with pytest.raises(SourceError) as error:
+    why = r"not enough free space, need .* MB more; free some on the dataset's tier: git-annex leaves 100 MB there"
+    with pytest.raises(SourceError, match=why) as error:
         get_images(small, NAMES[:1], replace(SETTINGS, get_attempts=1), quiet)
-    assert "not enough free space, need " in str(error.value)
-    assert "MB more; free some on the dataset's tier: git-annex leaves 100 MB there" in str(error.value)
     assert "--force" not in str(error.value)
 
 
@@ -136,13 +136,6 @@ def test_file_that_is_gone_from_a_repository_in_a_plain_folder_stays_gone(clone:
     assert not (clone / "small").exists()
 
 
-def test_file_that_is_gone_from_a_repository_without_an_annex_is_put_back(tmp_path: Path) -> None:
-    write_text(tmp_path / "small", "in git")
-    (committed(tmp_path) / "small").unlink()
-    assert get_images(tmp_path, ["small"], SETTINGS, pytest.fail) == 1
-    assert (tmp_path / "small").read_text() == "in git"
-
-
 def test_content_that_another_run_drops_as_soon_as_it_is_here_is_no_failure(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +150,7 @@ def test_content_that_another_run_drops_as_soon_as_it_is_here_is_no_failure(
 
 
 def test_source_that_is_away_is_said_in_a_line(clone: Path) -> None:
-    assert get_images(clone, ["-x.nii"], SETTINGS, quiet) == 1
+    get_images(clone, ["-x.nii"], SETTINGS, quiet)
     (clone.parent / "source").rename(clone.parent / "away")
     attempts: list[str] = []
     with pytest.raises(SourceError, match=r"^a b.nii: could not be fetched: Unable to access these remotes: origin$"):
@@ -197,10 +190,11 @@ def test_more_files_than_a_command_can_name(clone: Path, tmp_path: Path, monkeyp
 
 def test_git_annex_ends_with_who_asked_it(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However that ends, here by SIGKILL."""
-    stand_in(tmp_path, monkeypatch, "git-annex", f"echo $$ > {tmp_path}/pid; exec sleep 600")
-    caller = subprocess.Popen([PYTHON, "-c", ASK, sys.executable, str(clone)])
-    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), while_running(caller))
-    asking = psutil.Process(int((tmp_path / "pid").read_text()))
+    python, pid = sys.executable, tmp_path / "pid"
+    stand_in(tmp_path, monkeypatch, "git-annex", f"echo $$ > {pid}; exec sleep 600")
+    caller = subprocess.Popen([python, "-c", ASK, sys.executable, str(clone)])
+    wait_for(lambda: pid.exists() and pid.read_text(), caller)
+    asking = psutil.Process(int(pid.read_text()))
     caller.kill()
     caller.wait()
     wait_for(lambda: not lives(asking))

@@ -22,17 +22,16 @@ from neurotier.run.preconditions import OtherResults, check_programs, check_star
 from neurotier.run.snakemake_internals import Command
 from support import NOBODY, ROOT, plain_dataset, script, small_head, t1w
 
+COMMAND = Command(True, False, frozenset(["all"]), frozenset(), False, reindexes=False, keep_going=True, cancel="")
+
 
 def looked(
-    folder: Path, dryrun: bool = False, tier: str = ".", on_cluster: bool = False, target: str = "", **sections: Any
+    folder: Path, dryrun: bool = False, tier: str = ".", on_cluster: bool = False, target: str = "all", **sections: Any
 ) -> list[str]:
     """What is said at the start of a run whose tier is a folder."""
-    targets, until = frozenset([target or "all"]), frozenset[str]()
-    command = Command(not dryrun, dryrun, targets, until, forced=False, reindexes=False, keep_going=True, cancel="")
-    settings = settings_at(folder / tier, **sections)
-    said: list[str] = []
+    said, settings = list[str](), settings_at(folder / tier, **sections)
     plan = Plan(settings, Places.from_settings(settings), on_cluster)
-    check_start(plan, command, said.append)
+    check_start(plan, COMMAND._replace(starts=not dryrun, is_dry_run=dryrun, targets=frozenset([target])), said.append)
     return said
 
 
@@ -61,12 +60,10 @@ def test_what_an_app_made_goes_whole_whichever_record_is_read_first(tmp_path: Pa
     """Of results into which those of a tool were copied."""
     settings = settings_at(tmp_path)
     plan = Plan(settings, Places.from_settings(settings), on_cluster=False)
-    targets = frozenset(["participants"])
-    command = Command(True, False, targets, frozenset(), forced=True, reindexes=False, keep_going=True, cancel="")
     for name, made in (("sub-1", {"tool": "noop"}), ("sub-2", {"app": "x"}), ("sub-3", {}))[:: 1 - 2 * first]:
         write_json(plan.places.record(name), {"run": name})
         write_json(plan.places.runs / f"{name}.json", {"made_with": made or None})
-    found = other_results(plan, plan.places, command)
+    found = other_results(plan, plan.places, COMMAND._replace(forced=True))
     assert found
     assert found.by_app
 
@@ -173,14 +170,14 @@ def test_a_container_engine_is_looked_for_and_then_no_tool(monkeypatch: pytest.M
     ],
 )
 def test_make_refuses_before_anything_is_installed(tmp_path: Path, folder: str, python: str, line: str) -> None:
-    checkout, files = tmp_path / folder, ["Makefile", "pyproject.toml", "requirements.lock"]
+    checkout, files = tmp_path / folder, {"Makefile", "pyproject.toml", "requirements.lock"}
     checkout.mkdir()
     for name in files:
         shutil.copy(ROOT / name, checkout)
     made = subprocess.run(["make", "environment", f"PYTHON={python}"], cwd=checkout, capture_output=True, text=True)
-    assert made.returncode != 0
+    assert made.returncode
     assert line in made.stderr.splitlines()[0]
-    assert sorted(path.name for path in checkout.iterdir()) == sorted(files)
+    assert {path.name for path in checkout.iterdir()} == files
 
 
 def looked_for_app(folder: Path, on_cluster: bool = False, binds: Sequence[str] = (), **app: Any) -> None:

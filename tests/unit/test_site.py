@@ -68,8 +68,7 @@ def test_the_draft_is_of_the_default_partition_and_its_smallest_node() -> None:
     sinfo = nodes("big", memory="900000") + nodes("main*", memory="5000", cpus="2") + nodes("main*", memory="7000+")
     profile = yaml.safe_load(profile_of(nodes_in(sinfo), {}, Mine({"lab": "lab"}, [], {})))
     assert profile["default-resources"]["slurm_partition"] == "'main'"
-    assert profile["resources"]["mem_mb"] == 5000
-    assert profile["cores"] == 2
+    assert (profile["resources"]["mem_mb"], profile["cores"]) == (5000, 2)
     assert profile["config"]["shares"] == {"at_once": 4}, "without a limit of time, a job has the usual participants"
 
 
@@ -115,10 +114,9 @@ OPTIONS = """\
 
 
 class Resources(dict[str, object]):
-    """Resources of a job, as Snakemake gives them to plugins."""
+    """Resources of a job, as Snakemake gives them to plugins: items that are attributes, too."""
 
-    def __getattr__(self, name: str) -> object:
-        return self.get(name)
+    __getattr__ = dict.get
 
 
 def test_the_plugin_takes_every_key_of_the_example(tmp_path: Path) -> None:
@@ -176,6 +174,5 @@ def test_without_slurm_one_line_says_so(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["site"]) == SourceError.exit_code
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err == "neurotier: site: there is no sinfo; run it on a login node of a Slurm cluster\n"
+    line = "neurotier: site: there is no sinfo; run it on a login node of a Slurm cluster\n"
+    assert capsys.readouterr() == ("", line)
