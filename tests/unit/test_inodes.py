@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,15 @@ def on(disk: Path) -> dict[str, Any]:
     return {"tiers": {"small": {"path": str(disk), "kind": "tmpfs"}}, "placement": {"work": "small"}}
 
 
-def description(folder: Path, files: int) -> dict[str, Any]:
-    """A tool section: a rehearsal that makes so many files of a byte each."""
-    (folder / "own.yaml").write_text(rehearsal_of(files=[[files, 1]]))
-    return {"name": "rehearsal", "rehearsal": {"profile": str(folder / "own.yaml")}}
+def makers_of(files: int, disk: Path, *labels: str) -> Path:
+    """A results folder of participants whose tool, a rehearsal, makes so many files of a byte each on a disk."""
+    own = disk.parent / "own.yaml"
+    own.write_text(rehearsal_of(files=[[files, 1]]))
+    tool = {"name": "rehearsal", "rehearsal": {"profile": str(own)}}
+    return prepared_results(disk.parent, labels, tool=tool, **on(disk))
 
 
-def test_a_tool_that_uses_up_the_inodes_is_told_so(few: Path, tmp_path: Path) -> None:
+def test_a_tool_that_uses_up_the_inodes_is_said_to_have_done_so(few: Path, tmp_path: Path) -> None:
     script(tmp_path / "bin" / "bet", MAKER)
     results = prepared_results(tmp_path / "job", ["01"], tool={"name": "bet"}, **on(few))
     done = analysed(results, "01", str(tmp_path / "bin"))
@@ -54,18 +57,14 @@ def test_a_tool_that_uses_up_the_inodes_is_told_so(few: Path, tmp_path: Path) ->
     assert not list(few.glob("neurotier-*/work/*/*")), "what was made is removed"
 
 
-def test_a_participant_that_needs_more_files_than_there_are_inodes_is_not_begun(few: Path, tmp_path: Path) -> None:
-    results = prepared_results(tmp_path / "job", ["01"], tool=description(tmp_path, 4000), **on(few))
-    done = analysed(results, "01")
+def test_a_participant_that_needs_more_files_than_there_are_inodes_is_not_begun(few: Path) -> None:
+    done = analysed(makers_of(4000, few, "01"), "01")
     assert done.returncode == TierError.exit_code
-    assert "tier 'small' has too few inodes" in done.stderr
-    assert "4,0" in done.stderr, "and how many are needed"
+    assert re.search(r"tier 'small' has too few inodes.*4,0", done.stderr), "and how many are needed"
 
 
-def test_inodes_are_a_resource_that_jobs_wait_for(few: Path, tmp_path: Path) -> None:
-    tool = description(tmp_path, 400)
-    results = prepared_results(tmp_path / "job", ["01", "02", "03"], tool=tool, **on(few))
-    settings = load_settings(results)
+def test_inodes_are_a_resource_that_jobs_wait_for(few: Path) -> None:
+    settings = load_settings(makers_of(400, few, "01", "02", "03"))
     plan = Plan(settings, Places.from_settings(settings))
     free = plan.limits()["work_files"]
     assert 900 < free < INODES

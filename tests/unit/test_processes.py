@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psutil
 from neurotier.core.processes import RUN, end, is_alive, processes_of
@@ -21,19 +23,17 @@ with raising_interrupted():
 """
 
 
-def start(run: str, *command: str) -> subprocess.Popen[bytes]:
-    """A process of a run."""
-    return subprocess.Popen(command or ("sleep", "1000"), env={**os.environ, RUN: run})
+@contextmanager
+def started(run: str, *command: str) -> Iterator[psutil.Popen]:
+    """A process of a run, which is killed at the end."""
+    with psutil.Popen(command or ("sleep", "1000"), env={**os.environ, RUN: run}) as process:
+        yield process
+        process.kill()
 
 
 def test_those_of_the_runs_are_found_and_no_others() -> None:
-    ours, theirs = start("test-processes-1"), start("test-processes-2")
-    try:
-        assert [process.pid for process in processes_of({"test-processes-1", "test-processes-0"})] == [ours.pid]
-    finally:
-        for process in (ours, theirs):
-            process.kill()
-            process.wait()
+    with started("test-processes-1") as ours, started("test-processes-2"):
+        assert processes_of({"test-processes-1", "test-processes-0"}) == [psutil.Process(ours.pid)]
 
 
 def test_neither_this_process_nor_those_above_it_are_found() -> None:
@@ -44,26 +44,24 @@ def test_neither_this_process_nor_those_above_it_are_found() -> None:
 
 
 def test_one_that_ignores_sigterm_is_killed() -> None:
-    stubborn = start("test-processes-4", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
-    time.sleep(0.3)
-    process = psutil.Process(stubborn.pid)
-    end([process])
-    assert not is_alive(process)
-    stubborn.wait()
+    with started("test-processes-4", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done") as stubborn:
+        time.sleep(0.3)
+        process = psutil.Process(stubborn.pid)
+        end([process])
+        assert not is_alive(process)
 
 
 def test_a_zombie_has_ended() -> None:
     """In a container without an init nobody reaps: waiting for a zombie would take all patience."""
-    zombie = start("test-processes-5")
-    process = psutil.Process(zombie.pid)
-    zombie.kill()
-    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
-    assert not is_alive(process)
-    assert processes_of({"test-processes-5"}) == []
-    begun_s = time.monotonic()
-    end([process])
-    assert time.monotonic() - begun_s < 5
-    zombie.wait()
+    with started("test-processes-5") as zombie:
+        process = psutil.Process(zombie.pid)
+        zombie.kill()
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_alive(process)
+        assert processes_of({"test-processes-5"}) == []
+        begun_s = time.monotonic()
+        end([process])
+        assert time.monotonic() - begun_s < 5
 
 
 def test_a_signal_that_comes_while_a_process_is_started_is_not_lost() -> None:

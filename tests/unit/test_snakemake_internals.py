@@ -149,30 +149,21 @@ def test_asked_rules_are_known_by_the_name_that_they_have_in_this_module(tmp_pat
     assert f"own: {' '.join(sorted(['check', *(str(tmp_path / name) for name in others)]))}\n" in said
 
 
+CALM = ["--logger", "neurotier"]
 STOPPED = r"(?m)^neurotier: stopped; start the same command again to go on\n"
 
 
 @pytest.mark.parametrize(
     ("code", "snakefile", "options", "line"),
     [
-        (1, FULL_LOG, (), "neurotier: tier local: is full"),
-        (1, STOPPED_AT_THE_BEGINNING, (), STOPPED),
-        (-signal.SIGINT, STOPPED_BEFORE, ("--logger", "neurotier"), rf"{STOPPED}\Z"),
-        (0, LOST_FOLDER, (), ""),  # nothing: Snakemake would show a trace
-        (
-            1,
-            STALE_LOG,
-            ("--logger", "neurotier"),
-            r"(?m)^neurotier: .*: Stale file handle; make room",
-        ),
-        (
-            1,
-            NO_THREAD,
-            ("--logger", "neurotier"),
-            r"(?m)^neurotier: no more memory, threads or processes; see the limits",
-        ),
-        (1, OF_THE_FUTURE, ("--logger", "neurotier"), r"(?m)^neurotier: the clock was set back.* again\n\Z"),
-        (0, TRIED_TWICE, ("--logger", "neurotier"), r"rule one failed; its log: none\nIt is tried again\n"),
+        (1, FULL_LOG, [], "neurotier: tier local: is full"),
+        (1, STOPPED_AT_THE_BEGINNING, [], STOPPED),
+        (-signal.SIGINT, STOPPED_BEFORE, CALM, rf"{STOPPED}\Z"),
+        (0, LOST_FOLDER, [], ""),  # nothing: Snakemake would show a trace
+        (1, STALE_LOG, CALM, r"(?m)^neurotier: .*: Stale file handle; make room"),
+        (1, NO_THREAD, CALM, r"(?m)^neurotier: no more memory, threads or processes; see the limits"),
+        (1, OF_THE_FUTURE, CALM, r"(?m)^neurotier: the clock was set back.* again\n\Z"),
+        (0, TRIED_TWICE, CALM, r"rule one failed; its log: none\nIt is tried again\n"),
     ],
     ids=[
         "full log",
@@ -186,7 +177,7 @@ STOPPED = r"(?m)^neurotier: stopped; start the same command again to go on\n"
     ],
 )
 def test_what_happens_is_said_in_a_line(
-    tmp_path: Path, code: int, snakefile: str, options: tuple[str, ...], line: str
+    tmp_path: Path, code: int, snakefile: str, options: list[str], line: str
 ) -> None:
     """Though the log cannot be written, and the Snakefile has not been read."""
     assert re.search(line, said_by(tmp_path, code, snakefile, *options))
@@ -209,7 +200,7 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
     rule = f"rule one:\n  output: {output!r}\n  log: 'small/logs/one.log'\n"
     rule += f"  shell: {command!r}\n" if command else "  script: 'one.sh'\n"
     (tmp_path / "one.sh").touch()
-    said = said_by(tmp_path, 1, rule, "--logger", "neurotier")
+    said = said_by(tmp_path, 1, rule, *CALM)
     assert not {"Error", "RuleException", "permissions"} & {*re.findall(r"\w+", said)}, said
     line = "(XDG_CACHE_HOME moves .cache), and start the same command again"
     assert ": No space left on device; make room " in said
@@ -220,22 +211,20 @@ def test_a_full_disk_is_a_line_where_snakemake_itself_has_no_room(
 @pytest.mark.parametrize("why", ["Read-only file system", "Not a directory"])
 def test_a_home_that_cannot_be_written_is_a_line(tmp_path: Path, mount_tmpfs: Callable[..., Path], why: str) -> None:
     home = mount_tmpfs(tmp_path / "home", "ro") if why.startswith("Read") else tmp_path / "Snakefile"
-    said = said_by(tmp_path, 1, "", "--logger", "neurotier", HOME=str(home))
+    said = said_by(tmp_path, 1, "", *CALM, HOME=str(home))
     assert f"neurotier: {home}/.cache: {why}; make room or allow access there, or mount it again (XDG_" in said
 
 
 def test_a_file_that_a_user_s_own_lines_cannot_open_is_said_with_the_line(tmp_path: Path) -> None:
-    said = said_by(tmp_path, 1, "open('Snakefile/table.tsv')\n", "--logger", "neurotier")
+    said = said_by(tmp_path, 1, "open('Snakefile/table.tsv')\n", *CALM)
     assert "line 1:" in said
     assert "make room" not in said
 
 
 def test_a_job_that_slurm_is_not_given_is_a_line(tmp_path: Path) -> None:
     """The plugin refuses this option: it has its own."""
-    options = ["--executor", "neurotier-slurm", "--jobs", "1", "--logger", "neurotier", "--default-resources"]
-    said = said_by(
-        tmp_path, 1, 'rule one:\n    output: "x"\n    shell: "touch x"\n', *options, "slurm_extra='--export=NONE'"
-    )
+    options = [*["--executor", "neurotier-slurm", "--jobs", "1", "--default-resources"], "slurm_extra='--export=NONE'"]
+    said = said_by(tmp_path, 1, 'rule one:\n    output: "x"\n    shell: "touch x"\n', *CALM, *options)
     assert "neurotier: Slurm is given no job of rule one: The --environment-export option is not allowed" in said
 
 
@@ -244,20 +233,19 @@ def test_a_path_in_which_slurm_would_put_the_number_of_a_job_is_refused() -> Non
     workflow = SimpleNamespace(scheduler=SimpleNamespace(_executor=executor), executor_settings=settings)
     separate_slurm_logs(workflow, Path("r%n"))
     assert executor.slurm_logdir == Path("r%n/e3a1")
-    with pytest.raises(
-        SettingsError, match="r%j: %j in its path is the number of a job to Slurm; choose another folder"
-    ):
+    line = "r%j: %j in its path is the number of a job to Slurm; choose another folder"
+    with pytest.raises(SettingsError, match=line):
         separate_slurm_logs(workflow, Path("r%j"))
 
 
 def test_a_command_that_runs_no_job_says_all_once(tmp_path: Path) -> None:
-    said = said_by(tmp_path, 0, "rule one:\n  output: 'done'\n", "--logger", "neurotier", "--unlock")
+    said = said_by(tmp_path, 0, "rule one:\n  output: 'done'\n", *CALM, "--unlock")
     assert said.count("Unlocked working directory.") == 1
 
 
 def test_a_report_of_what_is_not_there_is_a_line_and_one_of_what_snakemake_did_not_make_is_made(tmp_path: Path) -> None:
     rule = "rule one:\n  output: report('made.txt')\n"
-    arguments = ["--logger", "neurotier", "--report", "report.zip"]
+    arguments = [*CALM, "--report", "report.zip"]
     line = "neurotier: --report: made.txt is not there yet; start the same command without --report first"
     assert said_by(tmp_path, 1, rule, *arguments).splitlines() == [line]
     (tmp_path / "made.txt").touch()
