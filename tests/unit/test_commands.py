@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from neurotier.__main__ import CANNOT_READ, main
 from neurotier.core.errors import SettingsError
+from neurotier.core.files import write_text
 from neurotier.run.commands import open_page, set_up_folder
 
 
@@ -46,9 +47,8 @@ def test_a_page_that_is_not_there_is_said(results: Path, folder: str, name: str,
 
 
 def test_a_folder_is_not_replaced_by_a_description(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept, record = tmp_path / "folder" / "kept", tmp_path / "record.json"
-    kept.parent.mkdir()
-    kept.touch()
+    write_text(kept := tmp_path / "folder/kept", "")
+    record = tmp_path / "record.json"
     main(["meter", "-q", "--tier", f"work={tmp_path}", "--record", str(record), "--", "true"])
     assert main(["describe", str(record), "--output", str(kept.parent)]) == CANNOT_READ
     assert f"{kept.parent}: Is a directory" in capsys.readouterr().err

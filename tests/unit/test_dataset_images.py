@@ -46,9 +46,8 @@ def store(engine: Engine, tmp_path: Path) -> Store:
 def test_an_image_is_fetched_from_its_dataset_once(
     source: Path, store: Store, tiny_image: Path, engine: Engine, tmp_path: Path
 ) -> None:
-    said: list[str] = []
+    said, text = list[str](), f"datalad:{source}#lab-tiny"
     store = replace(store, say=said.append)
-    text = f"datalad:{source}#lab-tiny"
     image = store.obtain(text, "app.image")
     assert (image.name, image.sha256, image.size_bytes) == ("lab-tiny", sha256(tiny_image), tiny_image.stat().st_size)
     commit = git(source, "rev-parse", "HEAD")
@@ -59,8 +58,7 @@ def test_an_image_is_fetched_from_its_dataset_once(
     assert len(said) == 2
     assert runs(engine, store.file(image), tmp_path)
     assert [name.rpartition(".")[2] for name in names(store.kept)] == ["json", "sif"], "the clone is gone"
-    pinned = store.obtain(f"{text}@sha256:{image.sha256}", "app.image")
-    assert pinned.sha256 == image.sha256
+    assert store.obtain(f"{text}@sha256:{image.sha256}", "app.image").sha256 == image.sha256
     with pytest.raises(SourceError, match=r"lab-tiny@sha256:0+: is another image \(sha256 "):
         store.obtain(f"{text}@sha256:{64 * '0'}", "app.image")
     assert not list(store.kept.glob(".*.partial"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,12 @@ def test_everyone_is_in_one_share_and_shares_are_few_and_alike(
 ) -> None:
     start = Start(tmp_path, count, on_cluster, shares={"participants": participants})
     shares = [members_of(share, start.places) for share in start.shares]
-    assert [len(members) for members in shares] == lengths
-    assert sorted(name for members in shares for name in members) == sorted(start.selected)
+    assert [*map(len, shares)] == lengths
+    assert sorted(chain(*shares)) == sorted(start.selected)
 
 
-def test_those_of_an_app_which_take_long_have_a_share_each(tmp_path: Path) -> None:
-    start = Start(tmp_path, 0)
-    app = replace(start.settings, app=replace(start.settings.app, image="app.sif"))
+def test_those_of_an_app_which_take_long_have_a_share_each() -> None:
+    app = settings_at(in_containers=True, app={"image": "app.sif"})
     assert names_of_shares(3, app, on_cluster=True) == ["1-of-3", "2-of-3", "3-of-3"]
 
 
@@ -133,11 +132,11 @@ def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
 
 def test_markers_of_shares_that_are_no_more_are_removed(tmp_path: Path) -> None:
     start = Start(tmp_path, 2)
-    gone = [*map(start.places.share, ("1-of-7", "77", "1-of-1.7")), start.places.dropped("1-of-7")]
+    gone = [*map(start.places.share, ("1-of-7", "77")), start.places.dropped("1-of-7")]
     for marker in gone:
         write_json(marker, {})
-    gone[2].unlink()
-    os.mkfifo(gone[2])
+    gone.append(start.places.share("1-of-1.7"))
+    os.mkfifo(gone[-1])
     assert start.left(start.made(list(start.selected))) == []
     assert not [marker for marker in gone if marker.exists()]
 

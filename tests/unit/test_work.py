@@ -68,7 +68,7 @@ def test_a_second_signal_does_not_cut_off_what_clears_up() -> None:
     """The first comes to the meter, which takes it in the place of the handler."""
     words = [sys.executable, "-c", TWO_SIGNALS]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
+        assert process.stdout
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "cleared up\n"
@@ -158,7 +158,7 @@ def owned(folder: Path, space: Sequence[str] = (), how: str = "") -> Iterator[su
         missing("a process number space of one's own needs root")
     words = [*space, sys.executable, "-c", AS_ON_NFS + OWNER, str(folder), how]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdout is not None
+        assert owner.stdout
         assert owner.stdout.readline() == "made\n"
         yield owner
         owner.kill()
@@ -247,16 +247,14 @@ def traced(*words: str) -> list[str]:
     return [need("strace", "strace"), "-qq", "-o", os.devnull, *words]
 
 
-def killed_at(call: str) -> list[str]:
-    """Words that have a process killed when it makes a system call."""
-    return traced("-e", f"inject={call}:signal=KILL")
+KILLED_AT_RMDIR = ("-e", "inject=rmdir:signal=KILL")
 
 
 def test_who_is_killed_while_removing_leaves_nothing_for_ever(work: Path) -> None:
     """Right before the folder itself goes, whose mark has gone."""
     with owned(work / "sub-01"):
         pass
-    words = [*killed_at("rmdir"), sys.executable, "-c", REMOVER, str(work)]
+    words = [*traced(*KILLED_AT_RMDIR), sys.executable, "-c", REMOVER, str(work)]
     wait_for(lambda: subprocess.run(words, check=False).returncode)
     (left,) = names_in(work)
     assert names_in(work / left) == []
@@ -266,7 +264,7 @@ def test_who_is_killed_while_removing_leaves_nothing_for_ever(work: Path) -> Non
 
 
 def test_an_owner_that_is_killed_while_removing_leaves_its_mark(work: Path) -> None:
-    with owned(work / "sub-01", killed_at("rmdir")) as owner:
+    with owned(work / "sub-01", traced(*KILLED_AT_RMDIR)) as owner:
         for name in ("a", "z"):
             write_text(work / "sub-01" / name / "file", "")
         owner.communicate()
