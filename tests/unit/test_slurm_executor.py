@@ -220,7 +220,7 @@ def looked_at(job: Any, squeue: str, numbers: str = "7", has_avoided: bool = Fal
     script(folder / "scancel", f'echo "$@" >>{folder}/cancelled')
     executor = executor_of(keep_successful_logs=True)
     executor.names, executor.has_avoided = {"off": ("n7", "n[8-9]"), "y": ()}, has_avoided
-    executor.places = SimpleNamespace() if job.told else None
+    executor.places = SimpleNamespace()
     jobs = [SubmittedJobInfo(job, external_jobid=number, aux={"slurm_logfile": job.log}) for number in numbers.split()]
 
     async def left() -> list[SubmittedJobInfo]:
@@ -229,50 +229,42 @@ def looked_at(job: Any, squeue: str, numbers: str = "7", has_avoided: bool = Fal
     return asyncio.run(left())
 
 
-FAILED = "FAILED|x|NonZeroExitCode|n1|/"
-
-
 @pytest.fixture
 def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """A job of a share, whose log has one line, and which has not told anything."""
-    monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7", "exit_code": 70}})
+    """A job of a share, whose log has one line, and which has noted nothing about itself."""
     (log := tmp_path / "7.log").write_text("job\n")
-    return SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, told=False, log=log)
+    job = SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, note={}, log=log)
+    monkeypatch.setattr(own, "last_notes", lambda _: {"7": job.note})
+    return job
 
 
-@pytest.mark.parametrize("told", [False, True])
+FAILED = "FAILED|x|NonZeroExitCode|n1|/"
+ENDED = "neurotier: Slurm ended job 7 of rule analyze: "
+AT_FAULT = (
+    "neurotier: job 7 failed for its node, n1, which this run will not use any more: neurotier could not begin there"
+)
+
+
 @pytest.mark.parametrize(
-    ("squeue", "printed", "said"),
+    ("squeue", "printed", "note", "lines"),
     [
-        ("FAILED|x|NonZeroExitCode|n1|/", "job\npython: not\tfound\n\n", ": FAILED on n1: python: not found"),
-        ("CANCELLED|x|None||/", "", ": CANCELLED"),
-        ("PREEMPTED|x|None|n1|/", "", ": PREEMPTED on n1"),
+        (FAILED, "job\npython: not\tfound\n\n", {}, [AT_FAULT, f"{ENDED}FAILED on n1: python: not found"]),
+        (FAILED, "job\npython: not found\n", {"exit_code": 70}, []),
+        (FAILED, "job\n[Errno 30] Read-only\n", {"node": "n1"}, [f"{ENDED}FAILED on n1: [Errno 30] Read-only"]),
+        ("CANCELLED|x|None||/", "", {}, [f"{ENDED}CANCELLED"]),
+        ("PREEMPTED|x|None|n1|/", "", {"exit_code": 70}, [f"{ENDED}PREEMPTED on n1"]),
     ],
-    ids=["failed", "cancelled", "preempted"],
+    ids=["Python is missing", "participants say why", "its end could not be noted", "cancelled", "preempted"],
 )
 def test_why_a_job_ended_is_said_unless_its_participants_do(
-    share: Any, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, said: str, told: bool
+    share: Any, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, note: dict[str, Any], lines: list[str]
 ) -> None:
-    """It may have come to nobody: where Python, or a package, is missing on a node, for example."""
+    """A node is at fault if a job could not begin there, and not if the job noted its begin and no end: the shared file
+    system may have become read-only."""
     share.log.write_text(printed)
-    share.told = told
+    share.note = note
     assert not looked_at(share, squeue)
-    line = f"neurotier: Slurm ended job 7 of rule analyze{said}\n"
-    at_fault = "neurotier: job 7 failed for its node, n1, which this run will not use any more: "
-    at_fault = f"{at_fault}neurotier could not begin there\n" if "python" in said else ""
-    assert capsys.readouterr().err == ("" if told and at_fault else at_fault + line)
-
-
-def test_a_job_that_noted_its_begin_and_no_end_is_not_the_fault_of_its_node(
-    share: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its end may not be written where the shared file system became read-only; its log has the reason."""
-    monkeypatch.setattr(own, "last_notes", lambda *_: {"7": {"job": "7", "node": "n1"}})
-    share.log.write_text("job\n[Errno 30] Read-only file system\n")
-    share.told = True
-    assert not looked_at(share, FAILED)
-    said = "neurotier: Slurm ended job 7 of rule analyze: FAILED on n1: [Errno 30] Read-only file system\n"
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_the_notes_of_all_jobs_are_read_once_a_look(
@@ -286,7 +278,6 @@ def test_the_notes_of_all_jobs_are_read_once_a_look(
         return {number: {"node": f"n{number}", "exit_code": 73, "fault_of_node": "no tier"} for number in "789"}
 
     monkeypatch.setattr(own, "last_notes", notes)
-    share.told = True
     assert not looked_at(share, FAILED, "7 8 9")
     assert len(read) == 1
     assert [line.split(" ")[7] for line in capsys.readouterr().err.splitlines()] == ["n7,", "n8,", "n9,"]
