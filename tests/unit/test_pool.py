@@ -39,7 +39,6 @@ from support import (
     PATIENCE_S,
     committed,
     git,
-    plain_dataset,
     private_folder,
     quiet,
     script,
@@ -142,21 +141,11 @@ def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -
     write_json(results / "state/got/1-of-1", {"participants": {"sub-02": {"failed": 69}}})
     said_by(job(results, NEUROTIER_RUN="again"))
     assert done_in(results) == ["sub-01"]
-    plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
-    write_json(results / "state/runs/forced.json", {"forced": True})
-    said_by(job(results, NEUROTIER_RUN="forced"))
-    assert done_in(results) == []
-
-
-def test_who_is_done_by_another_version_fails_with_the_share(tmp_path: Path) -> None:
-    """The record goes before the tool is loaded: the reason is the participant's, and another attempt may do better."""
-    results = prepared_results(tmp_path, ["01"])
-    said_by(job(results))
     write_json(results / "index/tool.json", {"name": "noop", "version": "2"})
-    assert "neurotier: sub-01: tool 'noop': its version is 1 on " in said_by(job(results, NEUROTIER_RUN="again"))
+    assert "neurotier: sub-01: tool 'noop': its version is 1 on " in said_by(job(results, NEUROTIER_RUN="later"))
     assert done_in(results) == []
     assert read_json(places_of(results).failure("sub-01"))["exit_code"] == 70
-    assert read_json(results / "state/shares/1-of-1") == {"failed": {"sub-01": 70}}
+    assert read_json(results / "state/shares/1-of-1") == {"failed": {"sub-01": 70, "sub-02": 69}}
 
 
 def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobody_has_looked(tmp_path: Path) -> None:

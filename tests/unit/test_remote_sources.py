@@ -118,7 +118,9 @@ def address(server: Server) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
-def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_path: Path) -> None:
+def test_contents_travel_over_http_and_outages_and_pages_in_their_place_are_outlived(
+    web: Server, tmp_path: Path
+) -> None:
     """A web server without git's own protocol gives all objects but the empty tree, which git has by itself: the clone
     is whole, and not made again."""
     dataset = cloned(address(web), tmp_path)
@@ -133,22 +135,17 @@ def test_contents_travel_over_http_and_outages_are_outlived(web: Server, tmp_pat
     assert fetched(dataset) == 0
     drop_images(dataset.path, [IMAGE])
     assert not image.exists()
-
-
-def test_a_page_in_place_of_a_content_is_outlived(web: Server, tmp_path: Path) -> None:
-    """git-annex takes it for the content's first bytes, and fetches the others; what it has then it removes, several
-    times.
-    """
-    dataset = cloned(address(web), tmp_path)
+    # git-annex takes a page for the content's first bytes, and fetches the others; what it has then it removes
     web.pages = 5
     attempts: list[str] = []
     assert get_images(dataset.path, [IMAGE], SETTINGS, attempts.append) == 1
     assert "erification of content failed" in attempts[0]
-    assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
+    assert image.stat().st_size == size_bytes
 
 
 def in_time(web: Server, work: Callable[[], Any]) -> Any:
     """What a function returns before the server gives up a connection that it holds."""
+    web.over.clear()
     with ThreadPoolExecutor(1) as beside:
         try:
             return beside.submit(work).result(timeout=WAITING_S)
@@ -156,20 +153,16 @@ def in_time(web: Server, work: Callable[[], Any]) -> Any:
             web.over.set()
 
 
-def test_a_clone_that_stalls_is_begun_again(web: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A firewall may forget a connection, whose ends then wait for each other; here for 1 s instead of 120."""
+def test_a_clone_or_a_content_that_stalls_is_begun_again(
+    web: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A firewall may forget a connection, whose ends then wait for each other; here for 1 s instead of 120 or 30."""
     monkeypatch.setenv("GIT_HTTP_LOW_SPEED_TIME", "1")
+    monkeypatch.setattr(contents, "FETCHING", [word.replace("30s", "1s") for word in contents.FETCHING])
     web.stalls_at = "/.git/objects/"
     said: list[str] = []
     dataset = in_time(web, lambda: cloned(address(web), tmp_path, said.append))
     assert "attempt 1 of " in "".join(said)
-    assert list(dataset.sites) == ["SiteA"]
-
-
-def test_a_content_that_stalls_is_begun_again(web: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same of git-annex, for 1 s instead of 30."""
-    dataset = cloned(address(web), tmp_path)
-    monkeypatch.setattr(contents, "FETCHING", [word.replace("30s", "1s") for word in contents.FETCHING])
     web.stalls_at = "/annex/objects/"
     assert in_time(web, lambda: get_images(dataset.path, [IMAGE], SETTINGS, quiet)) == 1
     assert (dataset.path / IMAGE).stat().st_size == content_of(dataset.path, IMAGE).size_bytes
