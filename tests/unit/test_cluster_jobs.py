@@ -1,4 +1,4 @@
-"""Jobs of a cluster: what accounting, jobs and head tell is put together, and what nobody tells stays empty."""
+"""Jobs of a cluster: what accounting, jobs and head say is put together, and what none of them says stays empty."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 
 def submit(places: Places, number: int | str, rule: str = "analyze_participants", share: str | None = "3.01") -> None:
-    """The head tells of a job."""
+    """The head notes a job that it has submitted."""
     log = f"logs/{rule}/{share or number}.log"
     add_entry(places, "submitted", job=str(number), rule=rule, share=share, log=log, folder="/here")
 
 
-def test_jobs_that_a_head_has_left_are_told_by_slurm_or_by_their_numbers(places: Places, tmp_path: Path) -> None:
-    """Plain numbers are of SGE and LSF, too; where Slurm is, it knows its own, and those of its arrays."""
+def test_jobs_that_a_head_has_left_are_found_in_slurm_or_by_their_numbers(places: Places, tmp_path: Path) -> None:
+    """SGE and LSF have plain numbers, too; where Slurm is, it lists its own, and those of its arrays."""
     for number in ("4711", "265.head", "12_3", "55", "--help"):
         submit(places, 1, share=number)
         submit(places, number, share=number)
@@ -148,7 +148,7 @@ def test_the_job_of_another_site_is_no_second_attempt(places: Places) -> None:
     assert [row["attempt"] for row in read_jobs(places, "run")] == [1, 1]
 
 
-def test_without_slurm_jobs_tell_of_themselves_and_the_reason_is_said(places: Places) -> None:
+def test_without_slurm_the_notes_of_jobs_are_shown_and_the_reason_is_said(places: Places) -> None:
     submit(places, "55.server")
     add_entry(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70, state="FAILED"))
     note_jobs(places, "run")

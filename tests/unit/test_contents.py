@@ -136,7 +136,7 @@ def test_file_that_is_gone_from_a_repository_in_a_plain_folder_stays_gone(clone:
     assert not (clone / "small").exists()
 
 
-def test_content_that_another_run_drops_as_soon_as_it_is_here_is_no_failure(
+def test_fetching_does_not_fail_if_another_run_drops_the_content_as_soon_as_it_is_here(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever stages it says that it is not there, and it is fetched once more."""

@@ -70,9 +70,9 @@ def test_faults_and_what_datalad_says_are_logged_without_them(
     places, log = Places.from_settings(settings_at(tmp_path)), tmp_path / "log"
     with reporting(places, ["sub-01"], "get_images", log):
         raise ValueError(f"cannot parse {SOURCE}")
-    told = log.read_text() + places.failure("sub-01").read_text() + capsys.readouterr().err
-    assert SHOWN in told
-    assert WORD not in told
+    written = log.read_text() + places.failure("sub-01").read_text() + capsys.readouterr().err
+    assert SHOWN in written
+    assert WORD not in written
     assert message_of([{"message": ("no access to %s", SOURCE)}], "") == f"no access to {SHOWN}"
 
 

@@ -58,7 +58,7 @@ def test_a_secret_is_this_user_s_alone_and_all_else_everybody_s_to_read(tmp_path
 
 
 def test_a_file_for_which_there_is_no_room_is_named(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
-    """Also where the call that fails, as it writes or flushes, knows of no name; none of it is left."""
+    """Also where the call that fails, as it writes or flushes, gives no name; none of it is left."""
     file = mount_tmpfs(tmp_path / "full", "size=64k") / "table.tsv"
     with pytest.raises(OSError, match=f"No space left on device: '{file}'$"):
         write_bytes(file, bytes(100_000))
@@ -145,7 +145,7 @@ def test_what_names_a_new_file_survives_a_power_cut(tmp_path: Path, monkeypatch:
     assert flushed == {tmp_path, tmp_path / "a", tmp_path / "a/b"}
 
 
-def test_a_disk_that_fails_is_no_file_system_that_cannot_flush() -> None:
+def test_a_file_system_that_cannot_flush_is_excused_and_a_disk_that_fails_is_not() -> None:
     with suppress_unsupported():
         raise OSError(errno.EINVAL, "it cannot")
     with pytest.raises(OSError, match="it failed"), suppress_unsupported():
@@ -193,7 +193,7 @@ def test_what_the_job_removes_itself_was_left_by_the_tool(tmp_path: Path) -> Non
                 walk_once(watch)
         flow = growth("disk", watch, pickle.loads(pickle.dumps(removal)))  # noqa: S301  # as from the phase's process
         assert (flow["made_files"], flow["left_files"], flow["peak_files"]) == (800, 800, 500)
-        assert flow["removed_files"] == (0 if seen else None), "without a walk nobody knows"
+        assert flow["removed_files"] == (0 if seen else None), "without a walk it is not known"
         assert (flow["removal_s"], flow["removal_cpu_s"]) == (1.0, 0.5)
 
 

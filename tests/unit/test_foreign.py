@@ -115,7 +115,7 @@ def test_nothing_is_copied_over_or_through_a_link(foreign: Path, tmp_path: Path)
     assert not same_content(foreign, target, PurePath("a"))
 
 
-def test_folders_that_go_or_never_end_are_no_quiet_end(foreign: Path) -> None:
+def test_folders_that_vanish_or_are_nested_too_deep_are_errors(foreign: Path) -> None:
     found = entries_below(foreign)
     assert next(found).path == PurePath("a")
     (foreign / "sub").rename(foreign / "other")

@@ -70,7 +70,7 @@ def dataset(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_name_in_a_clone_that_is_no_text_is_left_out_once(tmp_path: Path) -> None:
+def test_a_name_in_a_clone_that_is_not_text_is_left_out_once(tmp_path: Path) -> None:
     """Git gives it otherwise, and it is not away for another run."""
     name = os.fsdecode(b"sub-01/anat/sub-01_acq-\xe9_T1w.nii.gz")
     found = index(committed(plain_dataset(tmp_path, {t1w("01"): b"", name: b""})))
@@ -94,7 +94,7 @@ def test_a_file_that_is_gone_while_a_clone_is_listed_is_in_the_index(
     assert [image.path for image in index(clone).images] == [t1w("01"), t1w("02")]
 
 
-def test_a_folder_of_a_clone_that_is_a_link_out_of_it_is_no_file_of_an_app(one: Path) -> None:
+def test_a_folder_of_a_clone_that_is_a_link_out_of_it_is_not_given_to_an_app(one: Path) -> None:
     (one / "sub-01/ses-1").symlink_to("/nowhere")
     found = index(committed(one), [])
     assert [image.path for image in found.images] == [t1w("01")]
@@ -370,7 +370,7 @@ def test_a_site_in_a_dataset_that_has_participants_itself_is_a_site_alone(tmp_pa
 
 
 @pytest.mark.parametrize(("asked", "is_refused"), [([], False), (["-NYU"], False), (["one", "other", "-NYU"], True)])
-def test_a_site_that_is_no_dataset_is_refused_if_it_was_named(one: Path, asked: list[str], is_refused: bool) -> None:
+def test_a_site_that_is_not_a_dataset_is_refused_if_it_was_named(one: Path, asked: list[str], is_refused: bool) -> None:
     (one.parent / "other").mkdir()
     settings = dataclasses.replace(SETTINGS, sites=asked)
     with pytest.raises(InputError, match=r"^'other': is not a BIDS dataset") if is_refused else nullcontext():

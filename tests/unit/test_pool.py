@@ -346,7 +346,7 @@ def test_why_a_node_was_at_fault_is_what_its_first_participant_says_who_failed_s
     for name, code in (("sub-01", 65), ("sub-02", TierError.exit_code), ("sub-03", TierError.exit_code)):
         write_json(pool.places.failure(name), {"run": RUN, "exit_code": code, "reason": f"{name} says why"})
     whys = {0: None, 65: None, 73: "sub-02 says why", 71: "exit code 71"}
-    pool.places.latest_run.write_text("another-run\n")  # whoever waits for it must know its end
+    pool.places.latest_run.write_text("another-run\n")  # whoever waits for it needs its end
     for code in whys:
         pool.note_job(code)
     assert {one["exit_code"]: one["fault_of_node"] for one in entries(pool.places, RUN, "job")} == whys

@@ -109,7 +109,7 @@ def test_nothing_is_written_into_the_dataset(tmp_path: Path) -> None:
         look(tiers=tiers, placement={"dataset": "data", "work": "data"})
 
 
-def test_a_dry_run_is_told_of_a_missing_tier_of_a_campaign(tmp_path: Path) -> None:
+def test_a_dry_run_says_that_a_tier_of_a_campaign_is_missing(tmp_path: Path) -> None:
     campaign = {"placements": {"fast": {"work": "pmem"}}, "parallelism": [1], "repetitions": 1}
     tiers = {"pmem": {"path": "/nowhere", "kind": "fsdax"}}
     (line,) = looked(tmp_path, dryrun=True, tiers=tiers, campaign=campaign)

@@ -1,4 +1,4 @@
-"""Processes are told by what their run put into their environment, and ended whether or not anybody reaps them."""
+"""Processes are found by what their run put into their environment, and ended whether or not anybody reaps them."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_a_signal_that_comes_while_a_process_is_started_is_not_lost() -> None:
 
 def test_nothing_that_is_imported_is_looked_through_for_garbage() -> None:
     """Nor anything at the end, when the functions for it are called in the opposite order."""
-    told = "import atexit, gc; atexit.register(lambda: print(sum(one is kept for one in gc.get_objects())))"
+    at_end = "import atexit, gc; atexit.register(lambda: print(sum(one is kept for one in gc.get_objects())))"
     made = "kept = [[]]; freeze_garbage_collector(); print(gc.get_freeze_count()); kept = [[]]"
-    code = f"{told}; from neurotier.core.processes import freeze_garbage_collector; {made}"
+    code = f"{at_end}; from neurotier.core.processes import freeze_garbage_collector; {made}"
     printed = subprocess.check_output([sys.executable, "-c", code], env=JOB_ENVIRONMENT)
     frozen, looked_through = map(int, printed.split())
     assert frozen > 1000

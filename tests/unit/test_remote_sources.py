@@ -105,7 +105,7 @@ def web(demo_copy: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     for repository in (demo_copy, demo_copy / "SiteA", demo_copy / "SiteB"):
         git(repository, "update-server-info")
     handler = functools.partial(Handler, directory=str(demo_copy))
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")  # git-annex fetches from loopback only when told
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")  # without it git-annex fetches nothing from loopback
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "annex.security.allowed-ip-addresses")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "127.0.0.1")
     with Server(("127.0.0.1", 0), handler) as server:
@@ -169,9 +169,9 @@ def test_a_clone_or_a_content_that_stalls_is_begun_again(
 
 
 def enable(clone: Path, name: str, *options: str) -> None:
-    """Enable a special remote; where git-annex then asks for it, as it does since 2026, tell it that this is safe."""
-    told = git(clone, "annex", "enableremote", name, *options)
-    if asked := re.search(r"git-annex (verifyremote .* --safe \S+)", told):
+    """Enable a special remote, and confirm that it is safe where git-annex asks for that, as it does since 2026."""
+    printed = git(clone, "annex", "enableremote", name, *options)
+    if asked := re.search(r"git-annex (verifyremote .* --safe \S+)", printed):
         git(clone, "annex", *asked[1].split())
 
 
@@ -222,7 +222,7 @@ def test_a_site_whose_own_address_is_down_is_tried_again_and_said_by_it(demo_cop
 
 
 def test_a_source_that_asks_who_it_is_is_said_to(tmp_path: Path) -> None:
-    """Not that git's own program for passwords said nothing, which git tells first."""
+    """Git says first that its own program for passwords gave no answer, which helps nobody."""
 
     class Asking(Handler):
         def do_GET(self) -> None:
@@ -239,7 +239,7 @@ def test_a_source_that_asks_who_it_is_is_said_to(tmp_path: Path) -> None:
 
 
 def test_ssh_asks_nobody_at_a_terminal(tmp_path: Path) -> None:
-    """Whether to trust a host that it does not know, nor for a password: a run waited for ever for the answer."""
+    """Neither whether to trust an unknown host, nor for a password: a run waited for ever for the answer."""
     if not Path("/usr/sbin/sshd").exists():
         missing("an SSH server")
     if os.getuid() == 0:
@@ -315,7 +315,7 @@ def test_a_tree_in_a_special_remote_leaves_a_plain_folder_as_it_is(tmp_path: Pat
     assert drop_images(folder, [f"NYU/{t1w('02')}"]).startswith("unsafe")
 
 
-def test_what_is_said_of_a_tree_is_no_option_of_git_annex(tmp_path: Path) -> None:
+def test_what_a_dataset_says_of_a_special_remote_is_not_taken_for_an_option_of_git_annex(tmp_path: Path) -> None:
     """A dataset brings what is known about special remotes: a word of it could be an option of git-annex."""
     source = committed(plain_dataset(tmp_path / "source", {t1w("01"): small_head()}), annexed=True)
     script(source / "evil", f"touch {tmp_path / 'ran'}")

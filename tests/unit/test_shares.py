@@ -130,7 +130,7 @@ def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
     assert [wanted.is_met(made[name], start.selected[name]) for name in made] == [False, True]
 
 
-def test_markers_of_shares_that_are_no_more_are_removed(tmp_path: Path) -> None:
+def test_markers_of_shares_that_no_longer_exist_are_removed(tmp_path: Path) -> None:
     start = Start(tmp_path, 2)
     gone = [*map(start.places.share, ("1-of-7", "77")), start.places.dropped("1-of-7")]
     for marker in gone:

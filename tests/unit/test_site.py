@@ -22,7 +22,7 @@ from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 from support import script
 
 PARAMETERS = ("run_uuid", "slurm_logfile", "comment_str", "workdir")
-"""What the plugin knows of a job beside its resources."""
+"""What the plugin passes for a job beside its resources."""
 
 ODD = ("all", "max", "1e3", "no")
 """Names that Slurm may have, which YAML or Snakemake would take for something else."""

@@ -47,7 +47,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_left_out_is_the_second_snakemake_alone() -> None:
-    """Another version of the plugin that tells its jobs more fails this test, and loses it to nobody."""
+    """If another version of the plugin gives its jobs more options, this test fails, and no option is lost unseen."""
     assert executor_of(slurm).additional_general_args() == "--executor slurm-jobstep --jobs 1"
     assert executor_of().additional_general_args() == ""
 
@@ -75,7 +75,7 @@ def test_a_job_without_an_account_has_slurms_default(
 
 
 @pytest.mark.parametrize(("had_s", "pause_s"), [(5, 20), (400, 40), (90_000, 180)])
-def test_an_end_is_heard_of_soon(had_s: float, pause_s: float) -> None:
+def test_the_end_of_a_job_is_noticed_soon(had_s: float, pause_s: float) -> None:
     assert executor_of(init_seconds_before_status_checks=20).pause_s(had_s) == pause_s
 
 
@@ -193,7 +193,7 @@ def test_a_rule_of_others_may_have_a_parameter_results(damaged: None, results: s
 
 
 def test_each_job_has_a_name_of_its_own(tmp_path: Path) -> None:
-    """By it a job is found that was submitted though sbatch failed, and another head's job is told from ours."""
+    """By it a job is found that was submitted though sbatch failed, and another head's job is not taken for ours."""
     settings = settings_at(tmp_path)
     places = Places.from_settings(settings)
     save_settings(settings, places)

@@ -30,7 +30,7 @@ from support import NOBODY, by_an_ordinary_user, git, plain_dataset, quiet, scri
 
 @pytest.mark.skipif(os.getuid() != 0, reason="giving a repository to another user needs root")
 def test_a_source_of_another_user_is_said_with_what_git_asks_for(demo_copy: Path, tmp_path: Path) -> None:
-    """Not that the network should be looked at: git refuses such a repository, unless it is told otherwise."""
+    """Git refuses such a repository until it is listed as safe: the network has nothing to do with it."""
     os.chown(demo_copy / ".git", NOBODY, NOBODY)
     os.chown(demo_copy, NOBODY, NOBODY)
     with pytest.raises(SourceError, match="detected dubious ownership in repository at ") as raised:
@@ -111,7 +111,7 @@ def test_a_plain_folder_has_no_version(tmp_path: Path) -> None:
 
 
 def test_a_tier_without_symbolic_links_holds_no_clone(tmp_path: Path, demo_source: Path) -> None:
-    """There git-annex changes the commits, which nobody else would know."""
+    """There git-annex makes commits of its own, which the source does not have."""
     git(tmp_path, "clone", "--quiet", str(demo_source / "SiteA"), "site")
     git(tmp_path / "site", "config", "annex.crippledfilesystem", "true")
     assert hazard(tmp_path / "site").startswith("its tier has no symbolic links or permissions, ")
