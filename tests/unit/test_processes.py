@@ -24,9 +24,9 @@ with raising_interrupted():
 
 
 @contextmanager
-def started(run: str, *command: str) -> Iterator[psutil.Popen]:
+def started(run: str, *command: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of a run, which is killed at the end."""
-    with psutil.Popen(command or ("sleep", "1000"), env={**os.environ, RUN: run}) as process:
+    with subprocess.Popen(command or ("sleep", "1000"), env={**os.environ, RUN: run}) as process:
         yield process
         process.kill()
 
