@@ -7,19 +7,22 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from neurotier.core.tables import columns
-from neurotier.meter.usage import ACCOUNT
+from neurotier.core.tables import Row, Rows, columns
+from neurotier.meter.usage import LABELS
 from report_data import ROWS
 
-Rows = list[dict[str, Any]]
 
-
-def run_row(run: str, placement: str, makespan_s: float | None, **changes: Any) -> dict[str, Any]:
-    """One row of ``compared_runs.tsv``; the account, if any, comes with ``account`` as shares of the wall time."""
-    account: Mapping[str, float] | None = changes.pop("account", None)
-    wall_s = changes.pop("wall_sum_s", 100.0)
-    shares = {name: (account or {}).get(name.removeprefix("account_").removesuffix("_s"), 0.0) for name in ACCOUNT}
-    cpu_s = wall_s * (shares["account_user_s"] + shares["account_system_s"]) if account else 0.5 * wall_s
+def run_row(
+    run: str,
+    placement: str,
+    makespan_s: float | None,
+    account: Mapping[str, float] | None = None,
+    wall_sum_s: float = 100.0,
+    **changes: Any,
+) -> Row:
+    """One row of ``compared_runs.tsv``; the account, if any, is given as shares of the wall time."""
+    computing = account["account_user_s"] + account["account_system_s"] if account else 0.5
+    causes = {f"{name[:-2]}_sum_s": wall_sum_s * account.get(name, 0.0) for name in LABELS} if account else {}
     return {
         **dict.fromkeys(columns("compared_runs")),
         **ROWS["compared_runs"],
@@ -27,10 +30,10 @@ def run_row(run: str, placement: str, makespan_s: float | None, **changes: Any) 
         "placement": placement,
         "makespan_s": makespan_s,
         "flushed_s": makespan_s,
-        "wall_sum_s": wall_s,
-        "cpu_sum_s": cpu_s,
-        "io_sum_s": wall_s - cpu_s,
-        **({f"{name[:-2]}_sum_s": wall_s * share for name, share in shares.items()} if account else {}),
+        "wall_sum_s": wall_sum_s,
+        "cpu_sum_s": wall_sum_s * computing,
+        "io_sum_s": wall_sum_s * (1 - computing),
+        **causes,
         **changes,
     }
 
@@ -64,7 +67,13 @@ def job_rows(run: str, walls_s: Sequence[float], phases: Mapping[str, float] | N
     ]
 
 
-CAUSES = {"user": 0.80, "system": 0.05, "run_queue": 0.03, "block_io": 0.08, "other": 0.04}
+CAUSES = {
+    "account_user_s": 0.80,
+    "account_system_s": 0.05,
+    "account_run_queue_s": 0.03,
+    "account_block_io_s": 0.08,
+    "account_other_s": 0.04,
+}
 PARTS = {"start_up": 0.3, "stage_in": 1.5, "container_start": 0.25, "compute": 12.0, "stage_out": 0.4}
 """Phases of a job and their typical wall times on a tier of slowness 1, s."""
 
@@ -75,24 +84,25 @@ def compared(
     repetitions: int = 2,
     participants: int = 12,
     parts: Mapping[str, float] = PARTS,
+    account: Mapping[str, float] | None = CAUSES,
+    origin: str = "campaign",
     **changes: Any,
 ) -> tuple[Rows, Rows, Rows]:
     """Runs, jobs and traffic of placements, with how much slower than 1 their tier moves data; times scatter."""
     source, runs, jobs, traffic = np.random.default_rng(0), Rows(), Rows(), Rows()
     for placement, parallelism, repetition in product(slowness, parallelisms, range(1, repetitions + 1)):
-        name, ends_s, wall_s = f"{placement}-{parallelism}-{repetition}", [0.0] * parallelism, 0.0
+        name, ends_s = f"{placement}-{parallelism}-{repetition}", [0.0] * parallelism
         for number in range(participants):
             for phase, typical_s in parts.items():
                 slow = 1.0 if phase == "compute" else slowness[placement]
-                took_s, start_s = typical_s * slow * float(source.lognormal(0.0, 0.25)), ends_s[number % parallelism]
-                (row,) = job_rows(name, [took_s], {phase: 1.0}, start_s=start_s, end_s=start_s + took_s)
-                jobs.append(row | {"participant": f"sub-{number:03d}"} | {k: changes[k] for k in row if k in changes})
-                ends_s[number % parallelism] += took_s
-                wall_s += took_s
-        about = {"parallelism": parallelism, "repetition": repetition, "participants": participants}
-        account = {"account": CAUSES, "residual_sum_s": 0.0} if parts is PARTS else {}
-        runs.append(run_row(name, placement, max(ends_s), wall_sum_s=wall_s, **{**about, **account, **changes}))
-        where = {"origin": runs[-1]["origin"], "run": name}
+                start_s = ends_s[number % parallelism]
+                end_s = start_s + typical_s * slow * float(source.lognormal(0.0, 0.25))
+                about = {"origin": origin, "participant": f"sub-{number:03d}", "start_s": start_s, "end_s": end_s}
+                jobs += job_rows(name, [end_s - start_s], {phase: 1.0}, **about)
+                ends_s[number % parallelism] = end_s
+        about = {"parallelism": parallelism, "repetition": repetition, "participants": participants, "origin": origin}
+        runs.append(run_row(name, placement, max(ends_s), account, sum(ends_s), **about, **changes))
+        where = {"origin": origin, "run": name}
         traffic.append({**where, "tier": placement, "read_bytes": 9_000_000, "written_bytes": 4_000_000})
         traffic.append({**where, "tier": "results", "read_bytes": None, "written_bytes": 2_000_000})
     return runs, jobs, traffic
@@ -100,5 +110,11 @@ def compared(
 
 def published(participants: int, repetitions: int) -> tuple[Rows, Rows, Rows]:
     """Published runs: whole jobs, no account, a logged makespan that is off."""
-    about = {"origin": "published", "tool": "bids-app-example", "oversubscribed": None, "logged_makespan_s": 1.0}
-    return compared({"in-mem": 1.0, "disk": 1.1}, (25, 96), repetitions, participants, {"whole": 88.0}, **about)
+    about: dict[str, Any] = {
+        "origin": "published",
+        "tool": "bids-app-example",
+        "oversubscribed": None,
+        "logged_makespan_s": 1.0,
+    }
+    tiers = {"in-mem": 1.0, "disk": 1.1}
+    return compared(tiers, (25, 96), repetitions, participants, {"whole": 88.0}, None, **about)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,19 @@ import numpy as np
 import yaml
 from configured import settings_at
 from neurotier.core.files import write_json
-from neurotier.core.parallelism import job_spans, mean, peak
+from neurotier.core.parallelism import extent, job_spans, mean, peak
 from neurotier.core.places import Places
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tables import Rows, columns, read_table, write_table
+from neurotier.core.tables import Row, Rows, columns, write_table
+from neurotier.dataset.bids import read_image
+from neurotier.dataset.index import Index
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
 from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import participant_jobs
-from neurotier.pages.report.mosaics import mosaic_name
 from neurotier.run import group
+from neurotier.run.profile_tables import site_of
 from page_reader import Reader, read
-from PIL import Image
 
 RUN = "20261121T044000Z-3f9a"
 EARLIER = "20261120T210000Z-77c1"
@@ -34,8 +34,7 @@ ROWS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("repor
 
 def settings_for(folder: Path, mosaics: int = 24) -> Settings:
     """Settings whose only tier is ``folder``."""
-    tier = {"path": str(folder), "kind": "block"}
-    return settings_at(folder, tiers={"disk": tier}, report={"mosaics": mosaics})
+    return settings_at(folder, tiers={"disk": {"path": str(folder), "kind": "block"}}, report={"mosaics": mosaics})
 
 
 def names(count: int) -> list[str]:
@@ -45,30 +44,21 @@ def names(count: int) -> list[str]:
     return [f"{SITES[number * len(SITES) // count]}/sub-{25000 + number:07d}" for number in range(count)]
 
 
-def site_of(participant: str) -> str | None:
-    return participant.rpartition("/")[0] or None
-
-
-def images_of(participant: str, number: int) -> list[dict[str, Any]]:
+def images_of(participant: str, number: int) -> Rows:
     """One to three images of a participant: 1,233 for 700 participants."""
-    label = participant.rpartition("/")[2]
-    rows = []
-    for run in range(1, 2 + (number % 4 != 0) + (number % 87 == 1)):
-        path = f"{participant}/ses-1/anat/{label}_ses-1_run-{run}_T1w.nii.gz"
-        names = {"label": label.removeprefix("sub-"), "session": "1", "bids_run": str(run)}
-        place: dict[str, Any] = {"participant": participant, "site": site_of(participant), "path": path}
-        rows.append({**place, **names, "size_bytes": IMAGE_BYTES, "content": "key"})
-    return rows
+    site, _, folder = participant.rpartition("/")
+    runs = range(1, 2 + (number % 4 != 0) + (number % 87 == 1))
+    paths = [f"{participant}/ses-1/anat/{folder}_ses-1_run-{run}_T1w.nii.gz" for run in runs]
+    images = [read_image(path, site)._replace(size_bytes=IMAGE_BYTES, content="key") for path in paths]
+    return Index(images, {}).rows()
 
 
-def profile_rows(participants: list[str], slots: int, earlier: int = 0) -> list[dict[str, Any]]:
+def profile_rows(participants: list[str], slots: int, earlier: int = 0) -> Rows:
     """Phases of participant jobs on ``slots`` slots; the first ``earlier`` ran in an earlier run."""
     source = np.random.default_rng(1)
-    rows: list[dict[str, Any]] = []
-    for run, members, start in (
-        (EARLIER, participants[:earlier], START_S - 27600),
-        (RUN, participants[earlier:], START_S),
-    ):
+    rows = Rows()
+    runs = {EARLIER: (participants[:earlier], START_S - 27600), RUN: (participants[earlier:], START_S)}
+    for run, (members, start) in runs.items():
         free = [start + 0.2 * slot for slot in range(slots)]
         for participant in members:
             clock = heapq.heappop(free)
@@ -82,11 +72,12 @@ def profile_rows(participants: list[str], slots: int, earlier: int = 0) -> list[
     return rows
 
 
-def phase_row(run: str, participant: str, phase: str, start: float, wall: float, cpu: float) -> dict[str, Any]:
+def phase_row(run: str, participant: str, phase: str, start: float, wall: float, cpu: float) -> Row:
     """One row of ``profile.tsv``; of what is not CPU, half is waiting for a core."""
     waited = {"run_queue_s": 0.5 * (wall - cpu), "block_io_s": 0.3 * (wall - cpu), "memory_stall_s": 0.0}
     used = {"user_s": 0.9 * cpu, "system_s": 0.1 * cpu}
     causes = {**used, **waited, "other_s": 0.2 * (wall - cpu)}
+    cached = {"input_resident_before": 1.0, "input_resident_after": 1.0, "input_bytes": IMAGE_BYTES}
     return {
         **dict.fromkeys(columns("profile")),
         **ROWS["profile"],
@@ -104,44 +95,43 @@ def phase_row(run: str, participant: str, phase: str, start: float, wall: float,
         **{f"account_{cause}": value for cause, value in causes.items()},
         "max_rss_bytes": 420_000_000 if phase == "compute" else 60_000_000,
         "staged_bytes": None if phase == "compute" else IMAGE_BYTES,
-        **(dict.fromkeys(("input_resident_before", "input_resident_after"), 1.0) if phase == "stage_in" else {}),
-        **({"input_bytes": IMAGE_BYTES} if phase == "stage_in" else {}),
+        **(cached if phase == "stage_in" else {}),
     }
 
 
-def without_account(row: dict[str, Any]) -> dict[str, Any]:
+def without_account(row: Row) -> Row:
     """A row of ``profile.tsv`` as it is where the kernel accounts waits for a core alone."""
     unknown = (*ACCOUNT, "residual_s", "account", "block_io_s", "memory_stall_s")
     return {**row, **dict.fromkeys(unknown)}
 
 
-def sampled(row: dict[str, Any], seen_share: float) -> dict[str, Any]:
+def sampled(row: Row, seen_share: float) -> Row:
     """A row of ``profile.tsv`` as it is where the kernel hands over no exit records."""
     unknown = ("account_memory_stall_s", "memory_stall_s", "thread_s", "processes", "threads")
     changes = {"account": "sampled", "wait_source": "sampled", "seen_share": seen_share}
     return {**row, **dict.fromkeys(unknown), **changes}
 
 
-def traffic_rows(profile: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def traffic_rows(profile: Rows) -> Rows:
     """Rows of ``traffic.tsv``: what was staged from and to the tier, and what compute left on it."""
-    rows = []
-    for row in profile:
-        place = {key: row[key] for key in ("run", "participant", "phase")}
-        moved = (IMAGE_BYTES, 2)
-        staged = [flow("disk", "staging", read=moved), flow("disk", "staging", written=moved)]
-        left = [flow("disk", "growth", written=(IMAGE_BYTES, 4))]
-        rows += [{**place, **each} for each in (left if row["phase"] == "compute" else staged)]
-    return rows
+    moved = (IMAGE_BYTES, 2)
+    staged = [flow("disk", "staging", read=moved), flow("disk", "staging", written=moved)]
+    left = [flow("disk", "growth", written=(IMAGE_BYTES, 4))]
+    return [
+        {key: row[key] for key in ("run", "participant", "phase")} | each
+        for row in profile
+        for each in (left if row["phase"] == "compute" else staged)
+    ]
 
 
 SUMMED = ("wall_s", "cpu_s", "io_s", *ACCOUNT, "residual_s")
 
 
-def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+def run_row(run: str, profile: Rows, **changes: Any) -> Row:
     """One row of ``runs.tsv`` from its phases."""
     rows = [row for row in profile if row["run"] == run]
     spans = job_spans(rows)
-    start, end = min(s for s, _ in spans), max(e for _, e in spans)
+    start, end = extent(spans) or (0.0, 0.0)
     return {
         **ROWS["runs"],
         "run": run,
@@ -158,16 +148,14 @@ def run_row(run: str, profile: list[dict[str, Any]], **changes: Any) -> dict[str
     }
 
 
-def job_rows(profile: list[dict[str, Any]], nodes: int) -> list[dict[str, Any]]:
+def job_rows(profile: Rows, nodes: int) -> Rows:
     """Rows of ``jobs.tsv`` for the last run: shares of four, on one node after the other."""
     times = sorted(participant_jobs(row for row in profile if row["run"] == RUN), key=lambda job: job["start_s"])
     found = []
     for number, at in enumerate(range(0, len(times), 4)):
         members = times[at : at + 4]
-        started_s, ended_s = (
-            members[0]["start_s"] - 1,
-            max(row["end_s"] for job in members for row in job["phases"]) + 1,
-        )
+        started_s = members[0]["start_s"] - 1
+        ended_s = max(row["end_s"] for job in members for row in job["phases"]) + 1
         own = {
             "run": RUN,
             "job": str(100 + number),
@@ -184,7 +172,7 @@ def job_rows(profile: list[dict[str, Any]], nodes: int) -> list[dict[str, Any]]:
     return found
 
 
-def group_rows(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def group_rows(images: Rows) -> Rows:
     """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
     source = np.random.default_rng(2)
     records = []
@@ -223,16 +211,18 @@ def make_results(
     if len(done) > earlier:
         valid = f"invalid: {failed} of {count} participants failed" if failed else "valid"
         runs.append(run_row(RUN, profile, failed=failed, valid=valid, cores=slots, oversubscribed=slots > 8))
-    skipped = [{"item": "sub-99/anat/sub-99_T1w.nii.gz", "reason": "image is empty (0 bytes)"}]
-    jobs = job_rows(profile, nodes) if nodes else []
-    of_profile = {"profile": profile, "traffic": traffic_rows(profile), "runs": runs, "steps": [], "jobs": jobs}
-    for place, tables in (
-        (places.index, {"images": images, "skipped": skipped}),
-        (places.profile, of_profile),
-        (places.group, {"group": volumes}),
-    ):
-        for name, rows in tables.items():
-            write_table(place / f"{name}.tsv", name, rows)
+    tables = {
+        "index/images": images,
+        "index/skipped": [{"item": "sub-99/anat/sub-99_T1w.nii.gz", "reason": "image is empty (0 bytes)"}],
+        "profile/profile": profile,
+        "profile/traffic": traffic_rows(profile),
+        "profile/runs": runs,
+        "profile/steps": [],
+        "profile/jobs": job_rows(profile, nodes) if nodes else [],
+        "group/group": volumes,
+    }
+    for path, rows in tables.items():
+        write_table(places.results / f"{path}.tsv", Path(path).name, rows)
     dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "datalad", "unreachable": {}}
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES} if count >= 20 else {}
     write_json(places.index / "dataset.json", {**dataset, "sites": sites})
@@ -251,17 +241,7 @@ def read_report(places: Places, settings: Settings) -> Reader:
     return read(places.results / "report.html")
 
 
-def draw_mosaics(places: Places) -> Rows:
-    """A picture that stands for the mosaic of each brain mask; their rows of the group table."""
-    masks = read_table(places.group / "group.tsv", "group")
-    for row in masks:
-        mosaic = places.mosaics / mosaic_name(row["image"])
-        mosaic.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("L", (60, 36)).save(mosaic)
-    return masks
-
-
-def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:
+def facts(folder: Path, settings: Settings, slots: int) -> Row:
     """``state/runs/<run>.json``."""
     return {
         **ROWS["facts"],
@@ -271,5 +251,5 @@ def facts(folder: Path, settings: Settings, slots: int) -> dict[str, Any]:
         "cores": slots,
         "oversubscribed": slots > 8,
         "tiers": dict.fromkeys(ROLES, ROWS["tier"] | {"path": str(folder)}),
-        "settings": json.loads(json.dumps(settings.to_json())),
+        "settings": settings.to_json(),
     }

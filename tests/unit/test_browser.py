@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import missing
+from conftest import need
 from neurotier.core.tables import read_table, write_table
 from report_data import make_results, read_report
 
@@ -30,17 +29,9 @@ const shown = () => [...box.nextElementSibling.querySelectorAll("tbody tr")].fil
 
 def chromium(folder: Path, *options: str) -> str:
     """What the browser prints."""
-    if not shutil.which("chromium"):
-        missing("chromium")
-    command = [
-        "chromium",
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={folder / 'browser'}",
-        *options,
-    ]
-    return str(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+    usual = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'browser'}")
+    command = [need("chromium", "Debian's chromium"), *usual, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 def seen(page: Path, folder: Path, look: str, scheme: str = "light") -> Any:
@@ -93,10 +84,8 @@ def test_unknown_cells_are_sorted_last(report: Path, tmp_path: Path) -> None:
 
 
 def test_print_keeps_what_is_folded(report: Path, tmp_path: Path) -> None:
-    if not shutil.which("pdftotext"):
-        missing("pdftotext")
     pdf = tmp_path / "report.pdf"
     chromium(tmp_path, f"--print-to-pdf={pdf}", report.as_uri())
-    said = subprocess.check_output(["pdftotext", pdf, "-"], text=True)
+    said = subprocess.check_output([need("pdftotext", "Debian's poppler-utils"), pdf, "-"], text=True)
     assert "image is empty (0 bytes)" in said, "of what was skipped"
     assert "Show rows with" not in said

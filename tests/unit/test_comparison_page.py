@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from comparison_rows import Rows, compared, job_rows, published, repeated, run_row
+from comparison_rows import compared, job_rows, published, repeated, run_row
+from neurotier.core.tables import Rows
 from neurotier.pages.comparison import PAGE
 from neurotier.pages.comparison.page import makespan, tier_bytes, wall_time
 from neurotier.pages.comparison.verdict import Comparison, counts_text, judge
@@ -127,5 +128,5 @@ def test_numbers_are_the_tables() -> None:
     pairs = drawn["differences"].groupby("parallelism")
     assert pairs.difference_s.median().to_dict() == pytest.approx(pairs.median_s.first().to_dict(), abs=1e-5)
     assert drawn["tier_bytes"].query("tier == 'results'").read_median_bytes.isna().all()
-    said = tier_bytes(Comparison(*small)).says
-    assert said.startswith("At most 12.4 MiB cross one tier, such as "), "as many cross the work tier of each placement"
+    most = "At most 12.4 MiB cross one tier, such as "
+    assert tier_bytes(Comparison(*small)).says.startswith(most), "as many cross the work tier of each placement"

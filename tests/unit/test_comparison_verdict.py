@@ -39,6 +39,7 @@ def test_the_slower_takes_longer_by_means_of_repetitions_for_common_participants
     comparison = Comparison(runs, [row | {"origin": origin} for row in rows])
     ((pair, found),) = comparison.differences.items()
     assert ([one.placement for one in pair], [*found.values()]) == (["tmpfs", "nfs"], expected)
+    assert {one.paired for one in comparison.contrasts.values()} == {origin == "campaign"}
 
 
 def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
@@ -54,26 +55,18 @@ def test_inputs_in_memory_stand_beside_every_cache_state() -> None:
     assert [inputs_text(cache) for cache in ("memory", "cold")] == ["inputs in memory", "page cache cold"]
 
 
-def test_a_campaign_alone_is_in_blocks() -> None:
-    found = Comparison(repeated({"nfs": [9.0] * 3, "tmpfs": [5.0] * 3}, origin="elsewhere")).contrasts
-    assert {(one.paired, round(one.ratio, 3)) for one in found.values()} == {(False, 1.8), (False, 0.556)}
-
-
-def test_everything_that_is_there_is_compared(tmp_path: Path) -> None:
-    places, _ = make_results(tmp_path / "a", 5)
+def test_everything_that_is_there_is_compared_and_counted_on_the_terminal(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path / "a", 5)
     assert all_compared(None, [], None).runs == []
-    (run,) = all_compared(None, [str(places.results)], None).runs
+    compared = all_compared(None, [str(places.results)], None)
+    (run,) = compared.runs
     assert (run["origin"], run["participants"]) == (str(places.results), 5)
+    write_comparison_tables(compared, places.comparison)
+    assert partial.verdict(settings, places)[0] == "1 run compared, 0 left out"
     with pytest.raises(InputError):
         all_compared(None, [str(places.results)], str(tmp_path / "gone"))
     with pytest.raises((InputError, OSError)):
         all_compared(tmp_path / "gone.json", [], None)
-
-
-def test_the_terminal_is_told_what_the_page_says(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path / "a", 5)
-    write_comparison_tables(all_compared(None, [str(places.results)], None), places.comparison)
-    assert partial.verdict(settings, places)[0] == "1 run compared, 0 left out"
 
 
 SPREAD = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
@@ -199,13 +192,11 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
     assert judge(Comparison()) == []
 
 
-COMPUTING = {"account": {"user": 0.9, "system": 0.02, "run_queue": 0.08}}
-STORING = {"account": {"user": 0.3, "system": 0.2, "run_queue": 0.0, "block_io": 0.4, "other": 0.1}}
-
-
 def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
-    # 10 participants: 10 s each on tmpfs, 9.2 of them on a CPU; 20 s on nfs, 8 waiting for storage, 10 on a CPU.
-    family = only(compared([9.0], [19.0], shift_s=10.0, tmpfs=COMPUTING, nfs=STORING))
+    """Of 10 participants: 10 s each on tmpfs, 9.2 of them on a CPU; 20 s on nfs, 8 waiting for storage, 10 on a CPU."""
+    computing = {"account_user_s": 0.9, "account_system_s": 0.02, "account_run_queue_s": 0.08}
+    storing = {"account_user_s": 0.3, "account_system_s": 0.2, "account_block_io_s": 0.4, "account_other_s": 0.1}
+    family = only(compared([9.0], [19.0], shift_s=10.0, tmpfs={"account": computing}, nfs={"account": storing}))
     parts = "+8.00 s waiting for storage, +3.80 s in the kernel, -3.00 s in user code, +2.00 s asleep"
     assert causes_text(family.placements[1].causes) == f"10.0 s longer: {parts}"
     assert only(compared(FAST, SLOW, nfs={"participants": 0})).placements[1].causes == {}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 import pandas as pd
 import pytest
-from neurotier.core.files import read_json, write_json
+from neurotier.core.files import read_json, write_json, write_text
 from neurotier.core.tables import read_table, write_table
 from neurotier.pages.report import PAGE
-from neurotier.pages.report.data import collect
+from neurotier.pages.report.data import ReportData
 from neurotier.pages.report.figures import nodes
 from neurotier.pages.report.mosaics import mosaic_name
-from report_data import EARLIER, RUN, draw_mosaics, make_results, read_report
+from PIL import Image
+from report_data import EARLIER, RUN, make_results, read_report
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -34,9 +34,7 @@ def test_verdict_comes_first_then_failures_and_what_was_skipped_is_folded(tmp_pa
 
 def test_numbers_are_the_tables_and_links_lead_somewhere_and_nothing_is_fetched(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path / "a folder #1", 5)
-    log = places.results / "logs" / "participant" / "sub-04.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("")
+    write_text(places.results / "logs/participant/sub-04.log", "")
     reader = read_report(places, settings)
     text = (places.results / "report.html").read_text()
     assert 'class="verdict good"' in text
@@ -77,22 +75,25 @@ def test_numbers_are_the_tables_and_links_lead_somewhere_and_nothing_is_fetched(
 
 def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and_then_a_spread(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 60, failed=14, mosaics=4)
-    masks = draw_mosaics(places)
+    masks = read_table(places.group / "group.tsv", "group")
+    for row in masks:
+        mosaic = places.mosaics / mosaic_name(row["image"])
+        mosaic.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (60, 36)).save(mosaic)
     for path in places.failures.rglob("*.json"):
         failure = read_json(path)
         reason = f"brainextractor ended on {failure['participant'].rpartition('/')[2]}_T1w.nii.gz"
         write_json(path, failure | {"reason": reason})
-    person = read_table(places.profile / "profile.tsv", "profile")[0]["participant"]
+    person = masks[0]["participant"]
     places.analysed(person, by_app=False).mkdir(parents=True)
-    places.log(person).parent.mkdir(parents=True)
-    places.log(person).write_text("")
+    write_text(places.log(person), "")
     dataset = read_json(places.index / "dataset.json")
     dataset["sites"]["Elsewhere"] = {"version": "4f2a91c0"}
     write_json(places.index / "dataset.json", dataset)
     reader = read_report(places, settings)
     assert "of 60 participants at 12 sites: " in reader.text, "those of which somebody is selected"
     done = {row["participant"] for row in masks}
-    sites = {name.rpartition("/")[0] for name in done}
+    sites = {row["site"] for row in masks}
     analysed = f"brainextractor analysed {len(masks)} T1w images of {len(done)} participants at {len(sites)} sites: "
     assert analysed in reader.text, "those that failed are no part of it"
     assert f"There are results of {len(done)} of 60 participants." in reader.text
@@ -113,11 +114,9 @@ def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and
     assert "How they are measured: workflow/measures.md of neurotier." in reader.text
     assert any(address.endswith("/workflow/measures.md") for address in leads)
     pictures = [alt for alt in reader.alts if alt.startswith("Brain mask")]
-    assert len(pictures) == 4
-    outliers = [row for row in masks if row["outlier"]]
-    assert outliers
-    assert all("outlier" in alt for alt in pictures[: len(outliers)])
-    assert not any("outlier" in alt for alt in pictures[len(outliers) :])
+    outliers = sum(row["outlier"] for row in masks)
+    assert outliers > 0
+    assert ["outlier" in alt for alt in pictures] == [number < outliers for number in range(4)]
     assert f"Shown: 4 of {len(masks)}; all are in figures/mosaics" in reader.text
 
 
@@ -206,10 +205,7 @@ def test_many_participants_stay_readable_and_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("participants", "run"), [([4, 0], "0"), ([0, 4, 0, 0], "1"), ([0, 0], "1"), ([], None)])
-def test_times_are_of_the_last_run_that_finished_somebody(
-    tmp_path: Path, participants: list[int], run: str | None
-) -> None:
+def test_times_are_of_the_last_run_that_finished_somebody(participants: list[int], run: str | None) -> None:
     """After a start that tried none but those who fail, the report keeps what it said."""
     runs = [{"run": str(number), "participants": count} for number, count in enumerate(participants)]
-    data = replace(collect(*make_results(tmp_path, 1)), tables={"runs": runs})
-    assert (data.last_run or {"run": None})["run"] == run
+    assert (ReportData({"runs": runs}, None).last_run or {"run": None})["run"] == run
