@@ -12,6 +12,9 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from support import script
 
 COMMANDS = [
     *("sh", "cat", "chmod", "cp", "env", "false", "find", "grep", "id", "kill", "ln", "ls", "mkdir"),
@@ -65,10 +68,9 @@ def tiny_root(folder: Path, programs: Mapping[str, str] | None = None) -> Path:
     for command in COMMANDS:
         if not os.path.lexists(root / "bin" / command):
             (root / "bin" / command).symlink_to("busybox")
-    for name, script in (programs or {}).items():
+    for name, text in (programs or {}).items():
         (root / "bin" / name).unlink(missing_ok=True)
-        (root / "bin" / name).write_text(f"#!/bin/busybox sh\n{script}\n")
-        (root / "bin" / name).chmod(0o755)
+        script(root / "bin" / name, text)
     return root
 
 
@@ -86,54 +88,33 @@ def of_another_architecture(image: Path, target: Path) -> Path:
     return target
 
 
-def layer_of(root: Path) -> bytes:
-    """A root file system as the one layer of an image."""
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as tar:
+def make_archives(root: Path, folder: Path) -> tuple[str, str]:
+    """A root file system as an image of one layer: as ``docker save`` writes it, which is a tar file of the layout of
+    the Open Container Initiative and of Docker's own manifest, and as such a layout; the references to them."""
+    layout, archive = folder / "layout", folder / "lab.tar"
+    (layout / "blobs/sha256").mkdir(parents=True)
+
+    def kept(kind: str, content: bytes) -> dict[str, Any]:
+        """Keep a blob; what names it."""
+        digest = hashlib.sha256(content).hexdigest()
+        (layout / "blobs/sha256" / digest).write_bytes(content)
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(content)}
+
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
         tar.add(root, arcname=".")
-    return layer.getvalue()
-
-
-def configuration_of(layer: bytes) -> bytes:
-    """The configuration of an image of one layer."""
-    layers = {"type": "layers", "diff_ids": [f"sha256:{digest_of(layer)}"]}
-    return json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": layers}).encode()
-
-
-def digest_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def make_docker_archive(root: Path, target: Path) -> str:
-    """An image as ``docker save`` writes it; the reference to it."""
-    layer = layer_of(root)
-    config = configuration_of(layer)
-    names = {"Config": f"{digest_of(config)}.json", "RepoTags": ["lab/tiny:1"], "Layers": ["layer/layer.tar"]}
-    contents = {names["Config"]: config, "layer/layer.tar": layer, "manifest.json": json.dumps([names]).encode()}
-    with tarfile.open(target, "w") as tar:
-        for name, content in contents.items():
-            entry = tarfile.TarInfo(str(name))
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return f"docker-archive:{target}"
-
-
-def make_oci_layout(root: Path, folder: Path) -> str:
-    """An image in the layout of the Open Container Initiative; the reference to it."""
-    kind = "application/vnd.oci.image"
-    layer = layer_of(root)
-    config = configuration_of(layer)
-
-    def described(name: str, content: bytes) -> dict[str, object]:
-        return {"mediaType": f"{kind}.{name}", "digest": f"sha256:{digest_of(content)}", "size": len(content)}
-
-    parts = {"config": described("config.v1+json", config), "layers": [described("layer.v1.tar", layer)]}
-    manifest = json.dumps({"schemaVersion": 2, "mediaType": f"{kind}.manifest.v1+json", **parts}).encode()
-    blobs = folder / "blobs/sha256"
-    blobs.mkdir(parents=True)
-    for content in (layer, config, manifest):
-        (blobs / digest_of(content)).write_bytes(content)
-    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
-    index = {"schemaVersion": 2, "manifests": [described("manifest.v1+json", manifest)]}
-    (folder / "index.json").write_text(json.dumps(index))
-    return f"oci:{folder}"
+    layer = kept("layer.v1.tar", content.getvalue())
+    layers = {"type": "layers", "diff_ids": [layer["digest"]]}
+    about = {"architecture": "amd64", "os": "linux", "config": {}, "rootfs": layers}
+    config = kept("config.v1+json", json.dumps(about).encode())
+    parts = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config}
+    manifest = kept("manifest.v1+json", json.dumps({**parts, "layers": [layer]}).encode())
+    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
+    config_path, layer_path = (f"blobs/{one['digest'].replace(':', '/')}" for one in (config, layer))
+    of_docker = [{"Config": config_path, "RepoTags": ["lab/tiny:1"], "Layers": [layer_path]}]
+    (layout / "manifest.json").write_text(json.dumps(of_docker))
+    with tarfile.open(archive, "w") as tar:
+        for path in layout.iterdir():
+            tar.add(path, path.name)
+    return f"docker-archive:{archive}", f"oci:{layout}"

@@ -4,10 +4,10 @@ caches, folders that apps read, which are placed likewise."""
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ from neurotier.containers.store import (
 from neurotier.core.errors import ContainerError, InputError, SettingsError, SourceError, TierError
 from neurotier.core.files import exclusive, read_json, try_lock, write_text
 from stores import SETTINGS, names, store_in
-from support import ENVIRONMENT, PATIENCE_S, ROOT, quiet, script, wait_for, while_running
+from support import PATIENCE_S, ROOT, checksums, quiet, script, wait_for
 
 DEFINITION = """\
 Bootstrap: localimage
@@ -227,12 +227,16 @@ def test_an_image_of_which_a_tier_cannot_hold_all_is_not_used(engine: Engine, tm
     assert not list(far.rglob("*.sandbox"))
 
 
-def test_a_damaged_image_is_to_be_obtained_again(made: Store, own_image: Path, tmp_path: Path) -> None:
-    content = bytearray(own_image.read_bytes())
-    content[300_000:360_000] = bytes(60_000)
-    (tmp_path / "damaged.sif").write_bytes(content)
-    with pytest.raises(ContainerError, match=r"cannot be unpacked .*; start with --forcerun obtain_image"):
-        made.unpack(tmp_path / "damaged.sif", tmp_path / "unpacked")
+def test_why_an_image_cannot_be_unpacked_is_said(made: Store, own_image: Path, tmp_path: Path) -> None:
+    damaged = bytearray(own_image.read_bytes())
+    damaged[300_000:360_000] = bytes(60_000)
+    for content, said in (
+        (damaged, r"own\.sif: cannot be unpacked .*; start with --forcerun obtain_image"),
+        (bytes(100_000), r"own\.sif: its file system cannot be found: "),
+    ):
+        (tmp_path / "own.sif").write_bytes(content)
+        with pytest.raises(ContainerError, match=said):
+            made.unpack(tmp_path / "own.sif", tmp_path / "unpacked")
 
 
 def test_of_an_image_with_several_file_systems_the_one_is_unpacked_that_the_engine_starts(
@@ -253,12 +257,6 @@ def test_an_image_with_an_overlay_is_not_unpacked_without_it(engine: Engine, mad
     subprocess.run([engine.path, "overlay", "create", "--size", "64", own_image], check=True, capture_output=True)
     with pytest.raises(ContainerError, match=r"or an overlay, .*; set containers\.form to sif"):
         made.obtain(str(own_image), "tool.bet.image")
-
-
-def test_why_the_engine_finds_no_file_system_is_said(made: Store, tmp_path: Path) -> None:
-    (tmp_path / "none.sif").write_bytes(bytes(100_000))
-    with pytest.raises(ContainerError, match=r"none\.sif: its file system cannot be found: "):
-        made.unpack(tmp_path / "none.sif", tmp_path / "none")
 
 
 def test_a_run_verifies_an_image_once_for_all_its_jobs(made: Store, own_image: Path, tmp_path: Path) -> None:
@@ -319,60 +317,40 @@ def test_an_image_that_both_store_and_tier_have_lost_is_obtained_again_unless_it
         assert names(made.images) == []
 
 
-def stored_three(folder: Path) -> tuple[Path, Path]:
-    """A store of two images that were used 40 days and one day ago, of the user's own, and of one that is damaged."""
-    kept, images = folder / "kept", folder / "images"
+def test_images_that_nobody_uses_leave_store_and_tier_and_a_file_of_the_users_stays(tmp_path: Path) -> None:
+    """Nor does the image of these results leave, or one of which a run has begun since the store was listed.
+
+    Images were used 40 days and one day ago; another is the user's own, and of one the facts are damaged.
+    """
+    kept, images = tmp_path / "kept", tmp_path / "images"
     for name, sha, days in (("old-11111111", "a" * 64, 40), ("new-22222222", "b" * 64, 1)):
         (images / f"{name[:3]}-{sha[:12]}.sandbox/bin").mkdir(parents=True)
         (kept / f"{name[:3]}-{sha[:12]}.cache").mkdir(parents=True)
         (kept / f"{name}.sif").write_bytes(b"x" * 1000)
         (kept / f"{name}.json").write_text(json.dumps({"sha256": sha, "size_bytes": 1000}))
         os.utime(kept / f"{name}.json", (time.time() - days * 86_400,) * 2)
-    (folder / "own.sif").write_bytes(b"mine")
-    own = {"sha256": "c" * 64, "size_bytes": 4, "source": str(folder / "own.sif")}
-    for name, text in (("own-44444444", json.dumps(own)), ("cut-33333333", '{"sha256"')):
+    file = tmp_path / "own.sif"
+    file.write_bytes(b"mine")
+    facts = {"sha256": "c" * 64, "size_bytes": 4, "source": str(file)}
+    for name, text in (("own-44444444", json.dumps(facts)), ("cut-33333333", '{"sha256"')):
         (kept / f"{name}.json").write_text(text)
         os.utime(kept / f"{name}.json", (0, 0))
-    return kept, images
 
-
-def test_images_that_nobody_uses_leave_store_and_tier_and_a_file_of_the_users_stays(tmp_path: Path) -> None:
-    """Nor does the image of these results leave, or one of which a run has begun since the store was listed."""
-    kept, images = stored_three(tmp_path)
     stored = list(stored_images(kept, images))
+    assert {image.facts.stem[:3]: image.size_bytes for image in stored} == {"old": 1000, "new": 1000, "own": 0}
     os.utime(kept / "own-44444444.json")
     assert not list(remove_unused(stored, 30, in_use=["a" * 64]))
     assert len(names(kept)) == 8
     os.utime(kept / "own-44444444.json", (0, 0))
+    (images / "own-cccccccccccc.sandbox").mkdir()
     unused = remove_unused(list(stored_images(kept, images)), 30, ())
     removed = {image.facts.stem: (image, files) for image, files in unused}
     assert sorted(removed) == ["old-11111111", "own-44444444"]
     assert names(kept) == ["cut-33333333.json", "new-22222222.json", "new-22222222.sif", "new-bbbbbbbbbbbb.cache"]
     assert names(images) == ["new-bbbbbbbbbbbb.sandbox"]
     own, files = removed["own-44444444"]
-    assert files == [own.facts]
-    assert (tmp_path / "own.sif").read_bytes() == b"mine"
-
-
-def test_an_image_of_the_users_has_a_size_where_it_is_placed(tmp_path: Path) -> None:
-    """``neurotier images`` told 0 bytes of it, though removing it removed what was unpacked."""
-    kept, images = stored_three(tmp_path)
-    sizes = []
-    for _ in range(2):
-        sizes += [image.size_bytes for image in stored_images(kept, images) if image.facts.stem.startswith("own")]
-        (images / "own-cccccccccccc.sandbox").mkdir(exist_ok=True)
-    assert sizes == [0, 4]
-
-
-PLACE = """
-import sys
-from pathlib import Path
-from neurotier.containers.store import Shelf, examine_cache, place_cache
-folder = Path(sys.argv[1])
-cache = examine_cache("flow", str(folder / "source"))
-place_cache(Shelf(folder / "kept", folder / "images", print, folder / "verified", "one"), cache)
-"""
-"""A program that places a cache, as a job does."""
+    assert (own.size_bytes, files) == (4, [own.facts, images / "own-cccccccccccc.sandbox"]), "what was unpacked of it"
+    assert file.read_bytes() == b"mine"
 
 
 @pytest.fixture
@@ -391,16 +369,12 @@ def shelf(tmp_path: Path, said: list[str]) -> Shelf:
     return Shelf(tmp_path / "kept", tmp_path / "images", said.append, tmp_path / "verified", "one")
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_a_cache_is_placed_once_and_again_where_it_was_altered_and_known_by_its_contents(
+def test_a_cache_is_placed_once_and_again_where_it_was_altered_and_known_by_its_checksums(
     source: Path, shelf: Shelf, said: list[str]
 ) -> None:
     cache = examine_cache("flow", str(source))
     placed = place_cache(shelf, cache)
-    assert contents(placed) == contents(source)
+    assert checksums(placed) == checksums(source)
     assert os.readlink(placed / "tpl-A/latest.nii.gz") == "tpl-A_T1w.nii.gz"
     assert placed.name == f"flow-{cache.sha256[:12]}.folder"
     two, three = (replace(shelf, run=run) for run in ("two", "three"))
@@ -409,9 +383,9 @@ def test_a_cache_is_placed_once_and_again_where_it_was_altered_and_known_by_its_
     assert len(said) == 1
     (placed / "template_description.json").write_text("[]")
     assert (place_cache(two, cache) / "template_description.json").read_text() == "[]", "this run has compared it"
-    assert contents(place_cache(three, cache)) == contents(source)
+    assert checksums(place_cache(three, cache)) == checksums(source)
     (placed / "planted").symlink_to("/etc")
-    assert contents(place_cache(shelf, cache)) == contents(source)
+    assert checksums(place_cache(shelf, cache)) == checksums(source)
     (source / "template_description.json").chmod(0o600)
     assert examine_cache("flow", str(source)) == cache, "permissions are those of a file system"
     (source / "template_description.json").write_text("[]")
@@ -426,7 +400,7 @@ def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, shelf: Shelf
     source.rename(source.with_name("away"))
     with pytest.raises(SourceError, match="is not there any more"):
         place_cache(shelf, cache)
-    assert [path.name for path in shelf.images.iterdir() if not path.name.endswith(".lock")] == []
+    assert names(shelf.images) == []
 
 
 @pytest.mark.parametrize("kind", ["absolute", "upwards", "pipe"])
@@ -440,19 +414,20 @@ def test_what_leads_out_of_a_cache_is_refused(source: Path, kind: str) -> None:
 
 
 def test_a_copy_that_is_killed_half_way_has_no_name_and_is_made_again(
-    source: Path, shelf: Shelf, said: list[str], tmp_path: Path
+    source: Path, shelf: Shelf, said: list[str]
 ) -> None:
     for number in range(3000):  # it takes a moment
         (source / f"{number:04d}").write_bytes(b"x")
-    command = [sys.executable, "-c", PLACE, str(tmp_path)]
-    killed = subprocess.Popen(command, env=ENVIRONMENT)
-    wait_for(lambda: list(shelf.images.glob(".flow-*.partial/0*")), while_running(killed))
+    cache = examine_cache("flow", str(source))
+    killed = multiprocessing.get_context("fork").Process(target=place_cache, args=(shelf, cache))
+    killed.start()
+    wait_for(lambda: list(shelf.images.glob(".flow-*.partial/0*")), killed.is_alive)
     killed.kill()
-    killed.wait()
+    killed.join()
     assert not list(shelf.images.glob("flow-*"))
     with ThreadPoolExecutor(3) as others:
-        jobs = others.map(place_cache, [shelf] * 3, [examine_cache("flow", str(source))] * 3)
+        jobs = others.map(place_cache, [shelf] * 3, [cache] * 3)
     (placed,) = {*jobs}
     assert len(said) == 1, "others wait for the one that copies"
-    assert contents(placed) == contents(source)
+    assert checksums(placed) == checksums(source)
     assert not list(shelf.images.glob(".*.partial"))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import need
-from container_images import Engine, make_docker_archive, make_oci_layout, tiny_root
+from container_images import Engine, make_archives, tiny_root
 from neurotier.containers.store import Store, sha256
 from neurotier.core.errors import ContainerError, NeurotierError, SettingsError, SourceError
 from stores import names, runs, store_in
@@ -118,8 +118,7 @@ def test_references_that_cannot_be_are_refused(
 def test_archives_of_docker_and_oci_are_converted_once(store: Store, engine: Engine, tmp_path: Path) -> None:
     said: list[str] = []
     store = replace(store, say=said.append)
-    root = tiny_root(tmp_path)
-    for archive in (make_docker_archive(root, tmp_path / "lab.tar"), make_oci_layout(root, tmp_path / "layout")):
+    for archive in make_archives(tiny_root(tmp_path), tmp_path):
         image = store.obtain(archive, "app.image")
         assert store.obtain(archive, "app.image") == image
         assert runs(engine, store.file(image), tmp_path / image.name)
