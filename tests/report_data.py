@@ -16,11 +16,13 @@ from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import Row, Rows, columns, write_table
 from neurotier.dataset.bids import read_image
 from neurotier.dataset.index import Index
+from neurotier.dataset.source import Dataset
 from neurotier.meter.traffic import flow
 from neurotier.meter.usage import ACCOUNT
 from neurotier.pages.report import PAGE
 from neurotier.pages.report.data import participant_jobs
-from neurotier.run import group
+from neurotier.run.group import group_rows, summary
+from neurotier.run.jobs import dataset_json
 from neurotier.run.profile_tables import site_of
 from page_reader import Reader, read
 
@@ -172,16 +174,15 @@ def job_rows(profile: Rows, nodes: int) -> Rows:
     return found
 
 
-def group_rows(images: Rows) -> Rows:
-    """Brain volumes around 1,400 cm3; every 180th image of many is an outlier."""
-    source = np.random.default_rng(2)
-    records = []
+def measured(images: Rows) -> Rows:
+    """What records have of images: masks, and brain volumes around 1,400 cm3; every 180th of many is an outlier."""
+    source, found = np.random.default_rng(2), Rows()
     for number, image in enumerate(images):
         voxels = round(source.normal(175_000, 13_750) * (0.4 if number % 180 == 3 else 1.0))
         mask = image["path"].replace("_T1w", "_desc-brain_mask")
         made = {"image": image["path"], "mask": mask, "brain_voxels": voxels, "voxel_volume_mm3": 8.0}
-        records.append({"participant": image["participant"], "images": [{**image, **made}]})
-    return group.group_rows(records)
+        found.append({key: image[key] for key in ("participant", "session", "bids_run")} | made)
+    return found
 
 
 def make_results(
@@ -206,7 +207,8 @@ def make_results(
     images = [row for number, name in enumerate(participants) for row in images_of(name, number)]
     done = participants[: count - failed - not_run]
     profile = profile_rows(done, slots, earlier=earlier)
-    volumes = group_rows([row for row in images if row["participant"] in set(done)])
+    masks = measured([row for row in images if row["participant"] in set(done)])
+    volumes = group_rows({"participant": row["participant"], "images": [row]} for row in masks)
     runs = [run_row(EARLIER, profile, cores=slots)] if earlier else []
     if len(done) > earlier:
         valid = f"invalid: {failed} of {count} participants failed" if failed else "valid"
@@ -223,10 +225,10 @@ def make_results(
     }
     for path, rows in tables.items():
         write_table(places.results / f"{path}.tsv", Path(path).name, rows)
-    dataset = {"source": "demo", "path": str(places.datasets / "demo"), "kind": "datalad", "unreachable": {}}
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES} if count >= 20 else {}
-    write_json(places.index / "dataset.json", {**dataset, "sites": sites})
-    write_json(places.group / "summary.json", group.summary(volumes))
+    dataset = Dataset("demo", places.datasets / "demo", "datalad", sites, {})
+    write_json(places.dataset_facts, dataset_json(dataset))
+    write_json(places.group / "summary.json", summary(volumes))
     for participant in participants[count - failed - not_run : count - not_run]:
         record = {"participant": participant, "stage": "compute", "reason": "brainextractor ended with exit status 1"}
         log = f"logs/participant/{participant}.log"

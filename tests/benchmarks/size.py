@@ -10,68 +10,54 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from bench import Timed, print_table, scratch_project, timed
-from neurotier.core.files import write_json, write_text
+from neurotier.core.files import without, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN as RUN_VARIABLE
 from neurotier.core.settings import Settings
-from neurotier.core.tables import write_table
-from report_data import RUN, SITES, facts, images_of, names, profile_rows, settings_for, traffic_rows
+from neurotier.core.tables import gathered, write_table
+from neurotier.dataset.source import Dataset
+from neurotier.run.jobs import dataset_json
+from neurotier.run.profile_tables import OF_RECORD
+from report_data import RUN, SITES, facts, images_of, measured, names, profile_rows, settings_for, traffic_rows
 from support import ROOT, Project
 
 SIZES = (685, 6_850, 68_500)
 START = 685
 SLOTS = 25
-IN_ROWS_ONLY = ("run", "participant", "site", "tool", "work_tier", "host")
-"""Columns of ``profile.tsv`` that a record has once, and not in each phase."""
-
 STEP = "import sys; sys.path[:0] = sys.argv[1:3]; import size; size.take_step(*sys.argv[3:])"
 
 
 def make(places: Places, settings: Settings, count: int) -> None:
     """The dataset, the records of everyone, their derivatives and the facts of the run; nothing is flushed."""
     dataset, everyone = places.results / "bids", names(count)
-    phases: dict[str, list[dict[str, Any]]] = {}
-    for row in profile_rows(everyone, SLOTS):
-        phases.setdefault(row["participant"], []).append(row)
-    for number, participant in enumerate(everyone):
-        make_participant(places, dataset, participant, number, phases.pop(participant))
+    phases = gathered((row["participant"], row) for row in profile_rows(everyone, SLOTS))
+    images = measured([image for number, name in enumerate(everyone) for image in images_of(name, number)])
+    for name, of_name in gathered((image["participant"], image) for image in images).items():
+        manifest = {}
+        for folder in (dataset, places.derivatives):
+            (folder / name / "ses-1/anat").mkdir(parents=True)
+        for image in of_name:
+            (dataset / image["image"]).touch()
+            for path in (image["mask"], image["mask"].replace("_mask", "_T1w")):
+                (places.derivatives / path).touch()
+                manifest[path.removeprefix(f"{name}/")] = [0, "e3b0c442"]
+        rows = [
+            without(row, *OF_RECORD, "site")
+            | {"traffic": [without(flow, "run", "participant", "phase") for flow in traffic_rows([row])]}
+            for row in phases[name]
+        ]
+        record = {key: phases[name][0][key] for key in OF_RECORD}
+        record |= {"phases": rows, "images": of_name, "derivatives": manifest}
+        write_json(places.record(name), record, durable=False)
     for site in SITES:
         (dataset / site / "dataset_description.json").write_text('{"Name": "size", "BIDSVersion": "1.10.0"}')
     sites = {site: {"url": f"///{site}", "version": "4f2a91c0ffee4711"} for site in SITES}
-    found = {"source": "size", "path": str(dataset), "kind": "folder", "sites": sites}
-    write_json(places.index / "dataset.json", found, durable=False)
+    write_json(places.dataset_facts, dataset_json(Dataset("size", dataset, "folder", sites, {})))
     more = {"parallelism": SLOTS, "limits": {"mem_mb": 200_000}, "image": None, "analysis": "brainextractor"}
     write_json(places.runs / f"{RUN}.json", facts(places.results, settings, SLOTS) | more | {"ended_s": 1.8e9})
     write_json(places.settings_file, settings.to_json())
-
-
-def make_participant(places: Places, dataset: Path, name: str, number: int, rows: list[dict[str, Any]]) -> None:
-    """Images, record and derivatives of one participant."""
-    anat = Path(name, "ses-1", "anat")
-    (dataset / anat).mkdir(parents=True)
-    (places.derivatives / anat).mkdir(parents=True)
-    manifest, measured = {}, []
-    for image in images_of(name, number):
-        (dataset / image["path"]).touch()
-        mask = image["path"].replace("_T1w.nii.gz", "_desc-brain_mask.nii.gz")
-        for path in (mask, mask.replace("_mask", "_T1w")):
-            (places.derivatives / path).touch()
-            manifest[str(Path(path).relative_to(name))] = [0, "e3b0c442"]
-        voxels = 180_000 - 37 * (number * 7919 % 997) - (90_000 if number % 180 == 3 else 0)
-        made = {"image": image["path"], "mask": mask, "brain_voxels": voxels, "voxel_volume_mm3": 8.0}
-        measured.append(made | {key: image[key] for key in ("session", "bids_run")})
-    of_record = {key: rows[0][key] for key in ("run", "participant", "tool", "work_tier", "host")}
-    phases = [
-        {key: value for key, value in row.items() if key not in IN_ROWS_ONLY}
-        | {"traffic": [{k: v for k, v in flow.items() if k not in ("run", "participant", "phase")} for flow in traffic]}
-        for row in rows
-        for traffic in [traffic_rows([row])]
-    ]
-    record = {**of_record, "phases": phases, "images": measured, "derivatives": manifest}
-    write_json(places.record(name), record, durable=False)
 
 
 def index(places: Places, settings: Settings) -> None:

@@ -76,8 +76,8 @@ class Called:
     @property
     def made(self) -> dict[str, str]:
         """What was put out, by path."""
-        files = (path for path in (self.work / "out").rglob("*") if path.is_file())
-        return {path.relative_to(self.work / "out").as_posix(): path.read_text() for path in files}
+        out = self.work / "out"
+        return {str(path.relative_to(out)): path.read_text() for path in out.rglob("*") if path.is_file()}
 
     @property
     def lines(self) -> list[str]:
@@ -228,13 +228,11 @@ def test_a_program_is_identified_by_its_version_or_its_file(file: Path) -> None:
 def test_temporary_files_of_a_program_are_on_the_work_tier(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless a socket could not be among them."""
     monkeypatch.setenv("TMPDIR", "/tmp")
-    monkeypatch.setattr(tools, "LONGEST_TMPDIR_BYTES", 500)  # the folder of this test is deep
     script(file, 'echo "in $TMPDIR"; exit 3')
-    with pytest.raises(ToolError, match=f"in {file.parent}$"):
-        calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")
-    monkeypatch.setattr(tools, "LONGEST_TMPDIR_BYTES", 5)
-    with pytest.raises(ToolError, match=r"in /tmp$"):
-        calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")
+    for longest_bytes, folder in ((500, file.parent), (5, "/tmp")):  # the folder of this test is deep
+        monkeypatch.setattr(tools, "LONGEST_TMPDIR_BYTES", longest_bytes)
+        with pytest.raises(ToolError, match=f"in {folder}$"):
+            calling(file).extract(None, file.with_name("in"), file.parent, file.with_name("log"), "sub-01")
 
 
 @pytest.mark.parametrize(

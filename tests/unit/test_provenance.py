@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -263,12 +264,13 @@ def test_what_an_app_leaves_in_sourcedata_is_saved_and_the_source_is_not(tmp_pat
     for name in ("sub-1/a.txt", "sourcedata/freesurfer/sub-1/b.txt", "sourcedata/c.txt", f"{RAW}/d.txt"):
         write_text(folder / name, "text")
     settings = settings_at(tmp_path, in_containers=True, app={"image": "app.sif"})
-    save_sites(raw_at(raw), [Made("sub-1", [], how, ["sub-1"])], settings, places, print, "")
+    save_all = partial(save_sites, raw_at(raw), [Made("sub-1", [], how, ["sub-1"])], settings, places, print, "")
+    save_all()
     saved = git(folder, "ls-files", "sub-1", "sourcedata").splitlines()
     assert (folder / ".bidsignore").read_bytes() == b"*.html\nJos\xe9*\nprov\nprov/**\n"
     assert saved == ["sourcedata/c.txt", "sourcedata/freesurfer/sub-1/b.txt", RAW, "sub-1/a.txt"]
     remove_path(folder / "sourcedata/freesurfer")
-    save_sites(raw_at(raw), [Made("sub-1", [], how, ["sub-1"])], settings, places, print, "")
+    save_all()
     assert git(folder, "ls-files", "sourcedata").splitlines() == ["sourcedata/c.txt", RAW]
     assert git(folder, "log", "-1", "--format=%s") == "Remove sourcedata/freesurfer, no longer there"
 
@@ -290,12 +292,18 @@ def test_names_that_mean_something_to_datalad_are_recorded_so_that_a_rerun_finds
     assert [result["dry_run_info"]["outputs"] for result in planned] == [names]
 
 
-def test_what_git_is_told_to_ignore_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the user's own file it is saved all the same; a tool's ``.gitignore`` would leave it out without a word."""
+def test_whatever_the_users_own_git_is_told_all_is_saved_and_a_tool_s_gitignore_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool's ``.gitignore`` would leave files out without a word. Clones hear of contents even if those of the user's
+    annexes are private."""
     (tmp_path / "ignoring").write_text("*.nii.gz\n")
-    (tmp_path / "gitconfig").write_text(f"[core]\n excludesFile = {tmp_path / 'ignoring'}\n")
+    own = f"[core]\n excludesFile = {tmp_path / 'ignoring'}\n[annex]\n private = true\n"
+    (tmp_path / "gitconfig").write_text(own)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     folder = opened(tmp_path / "derivatives")
+    uuid = git(folder, "config", "--local", "annex.uuid")
+    assert git(folder, "cat-file", "blob", "git-annex:uuid.log").startswith(uuid)
     (folder / "sub-1/brain.nii.gz").touch()
     refuse_ignored(folder)
     assert changed_entries(folder) == {"sub-1"}
@@ -357,16 +365,6 @@ def test_a_lock_that_git_tells_of_in_another_language_is_waited_for(
         monkeypatch.setenv(name, value)
     with pytest.raises(BusyError):
         run_git(locked, "add", ".")
-
-
-def test_clones_know_of_contents_even_if_those_of_the_users_own_annexes_are_private(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_text(tmp_path / "gitconfig", "[annex]\n private = true\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    folder = opened(tmp_path / "derivatives")
-    uuid = git(folder, "config", "--local", "annex.uuid")
-    assert git(folder, "cat-file", "blob", "git-annex:uuid.log").startswith(uuid)
 
 
 def test_what_somebody_else_has_just_committed_is_no_failure_for_good(

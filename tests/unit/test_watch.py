@@ -28,6 +28,7 @@ from support import ENVIRONMENT, PATIENCE_S
 
 LABELS = ["01", "02", "03", "04"]
 PARTICIPANTS = [f"sub-{label}" for label in LABELS]
+WATCH = [sys.executable, "-m", "neurotier", "watch"]
 
 
 @pytest.fixture
@@ -52,6 +53,12 @@ def test_settings_of_another_version_are_named(places: Places, change: dict[str,
     with pytest.raises(StateError, match="is damaged") as raised:
         load_settings(places.results)
     assert raised.value.where == str(places.settings_file)
+
+
+def shown(places: Places, *before: str) -> subprocess.CompletedProcess[str]:
+    """What the command prints once; words may come before it."""
+    command = [*before, *WATCH, str(places.results), "--once"]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def line(seen: Look) -> str:
@@ -153,8 +160,7 @@ def test_damaged_notes_are_passed_over(places: Places, spoilt: str | Callable[[P
 def test_a_pipe_in_place_of_a_file_blocks_nobody(places: Places, name: str) -> None:
     (places.results / name).unlink()
     os.mkfifo(places.results / name)
-    command = [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"]
-    looked = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+    looked = shown(places)
     assert looked.returncode == (65 if name == "state/settings.json" else 0)
     assert len((looked.stdout + looked.stderr).splitlines()) == 1
 
@@ -177,9 +183,7 @@ def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkey
 
 
 def test_a_closed_output_gets_no_trace(places: Places) -> None:
-    watching = [sys.executable, "-m", "neurotier", "watch", str(places.results), "--once"]
-    command = ["sh", "-c", 'exec "$@" >&-', "sh", *watching]
-    looked = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+    looked = shown(places, "sh", "-c", 'exec "$@" >&-', "sh")
     assert (looked.returncode, looked.stderr) == (0, "")
 
 
@@ -188,19 +192,19 @@ def test_a_terminal_gets_one_screen(places: Places) -> None:
     fail(places, "sub-01", "\x1b[31mlong " * 100)
     master, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 60))
-    command = [sys.executable, "-m", "neurotier", "watch", str(places.results), "--every", "0.1"]
+    command = [*WATCH, str(places.results), "--every", "0.1"]
     environment = {name: value for name, value in ENVIRONMENT.items() if name not in ("COLUMNS", "LINES")}
-    shown = b""
+    printed = b""
     with subprocess.Popen(command, stdin=terminal, stdout=terminal, env=environment) as watching:
         os.close(terminal)
-        while shown.count(b"\x1b[J") < 3:
-            shown += os.read(master, 4096)
+        while printed.count(b"\x1b[J") < 3:
+            printed += os.read(master, 4096)
         watching.terminate()
     os.close(master)
-    screen = shown.decode().split("\x1b[J")[1]
+    screen = printed.decode().split("\x1b[J")[1]
     lines = screen.split("\r\n")[:-1]
     assert lines[0].startswith("run")
     assert any(text.startswith("failed") for text in lines)
     assert max(map(len, lines)) <= 59
     assert f"\x1b[{len(lines)}A" in screen
-    assert b"\x1b[31m" not in shown
+    assert b"\x1b[31m" not in printed
