@@ -77,6 +77,10 @@ def joining(groups: Iterable[Path], script: str) -> list[str]:
     return ["sh", "-c", join, "sh", *SPACES, "sh", "-c", script]
 
 
+NEEDED = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
+"""What every user must be able to read: the checkout and Python, below which the container engine may lie, too."""
+
+
 def node_script(folder: Path, name: str) -> str:
     """What a node does, in a shell of its own name spaces."""
     sizes = {"scratch_mib": SCRATCH_MIB, "shared_memory_mib": SHARED_MEMORY_MIB}
@@ -92,8 +96,7 @@ def login_script(folder: Path) -> str:
 
 def host_script(folder: Path, name: str, empty: Iterable[Path] = ()) -> str:
     """What all hosts begin with."""
-    needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), folder]
-    covered = "\n".join(covering(needed, empty, folder / "kept"))
+    covered = "\n".join(covering([*NEEDED, folder], empty, folder / "kept"))
     return HOST.format(name=name, folder=shlex.quote(str(folder)), covered=covered)
 
 
@@ -125,9 +128,9 @@ def covering(needed: Iterable[Path], empty: Iterable[Path], kept: Path) -> Itera
             yield f"mkdir -p {place}; mount --move {meanwhile} {place}"
 
 
-def who_may_read(needed: Iterable[Path], user: int | str, kept: Path) -> list[str]:
-    """Words before a command of an ordinary user who can read some folders, wherever they lie (:func:`covering`)."""
-    script = "\n".join(["set -e", *covering(needed, [], kept), 'exec "$@"'])
+def who_may_read(user: int | str, kept: Path) -> list[str]:
+    """Words before a command of an ordinary user who can read :data:`NEEDED`, wherever that lies (:func:`covering`)."""
+    script = "\n".join(["set -e", *covering(NEEDED, [], kept), 'exec "$@"'])
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     return ["unshare", "--mount", "sh", "-c", script, "sh", *become]
 

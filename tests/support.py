@@ -51,6 +51,9 @@ IDENTITY = {f"GIT_{role}_{what}": "t@t" for role in ("AUTHOR", "COMMITTER") for 
 NOBODY = 65534
 """The number of a user who owns nothing."""
 
+UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+"""Words that begin a command which root runs with an ordinary user's rights."""
+
 SHOWN_TRACE = re.compile(r'Traceback|File ".*/workflow/neurotier/')
 """A trace of Python's, or what Snakemake shows of one."""
 
@@ -472,8 +475,7 @@ def sleeping(seconds: float) -> dict[str, Any]:
 
 def by_an_ordinary_user(code: str, folder: Path) -> str:
     """What Python prints without the rights of root, given a folder; it can import what this process can."""
-    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    command = [*unprivileged, sys.executable, "-c", code, str(folder)]
+    command = [*UNPRIVILEGED, sys.executable, "-c", code, str(folder)]
     environment = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/unit"), *sys.path])}
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
 

@@ -100,8 +100,7 @@ def ordinary(tier: Path) -> Project:
 
 def becoming(user: str, tier: Path) -> list[str]:
     """Words before a command of a user who has Python, though it may lie in root's home, and a home on the tier."""
-    needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
-    return [*who_may_read(needed, user, tier / "kept"), "env", f"HOME={tier / 'home'}"]
+    return [*who_may_read(user, tier / "kept"), "env", f"HOME={tier / 'home'}"]
 
 
 def own(folder: Path) -> None:

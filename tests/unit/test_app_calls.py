@@ -28,7 +28,7 @@ from neurotier.dataset.index import image_at
 from neurotier.run.needs import Granted, Needs
 from pool_jobs import image as image_of
 from pool_jobs import write_index
-from support import script, sha256
+from support import UNPRIVILEGED, script, sha256
 
 APP = """echo "call $*"
 case " $* " in
@@ -263,8 +263,7 @@ def test_files_at_a_root_that_cannot_be_listed_are_not_taken_for_none(tmp_path: 
     (tmp_path / "T1w.json").touch()
     tmp_path.chmod(0o111)
     asking = f"import pathlib, sys; from {root_files.__module__} import *; print(root_files(pathlib.Path(sys.argv[1])))"
-    unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    asked = subprocess.run([*unprivileged, sys.executable, "-c", asking, tmp_path], capture_output=True, text=True)
+    asked = subprocess.run([*UNPRIVILEGED, sys.executable, "-c", asking, tmp_path], capture_output=True, text=True)
     tmp_path.chmod(0o755)
     assert "PermissionError: [Errno 13] Permission denied" in asked.stderr, asked.stdout
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,6 @@ from published_logs import bids_tasks
 from slurm_hosts import who_may_read
 from support import (
     NOBODY,
-    ROOT,
     STAND_INS,
     Ended,
     Project,
@@ -106,8 +104,7 @@ def test_what_cannot_be_seen_to_be_cold_is_not_run() -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         folder = Path(name) / "project"
-        needed = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
-        user = [*who_may_read(needed, NOBODY, Path(name) / "kept"), "env", f"HOME={folder}"]
+        user = [*who_may_read(NOBODY, Path(name) / "kept"), "env", f"HOME={folder}"]
         project = Project.at(folder, before=lambda: user)
         project.heads("01")
         os.chown(folder, NOBODY, NOBODY)
