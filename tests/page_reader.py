@@ -57,7 +57,7 @@ class Reader(HTMLParser):
 
 
 def one_line(words: list[str]) -> str:
-    return " ".join(" ".join(words).replace("\u00a0", " ").split())
+    return " ".join(" ".join(words).split())
 
 
 def read(page: Path) -> Reader:

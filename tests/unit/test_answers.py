@@ -82,9 +82,6 @@ def test_without_an_account_nothing_is_claimed() -> None:
     reason = "the kernel accounts no waits, or its records were lost"
     assert texts([rows[0] | {"run_queue_s": None}]) == [split, f"{lacking}: {reason}; {SWITCH}"]
     assert "were not credible" in texts([rows[0] | {"memory_stall_s": 0.0}])[1]
-
-
-def test_no_time_at_all() -> None:
     assert texts([without_account(spent("compute"))]) == ["No time was measured"]
 
 

@@ -46,7 +46,7 @@ echo same >/out/shared.txt
 echo >"$CACHE_HOME/written" 2>/dev/null && echo yes >/out/written
 exit 0
 """
-"""A BIDS App that tells what it sees, and ends with the exit code that it is asked for."""
+"""A BIDS App that prints what it sees, and ends with the exit code that it is asked for."""
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_pa
         (1, 100, 2, True, (1, 1)),
     ],
 )
-def test_what_the_app_is_told_is_what_the_job_has(
+def test_an_app_is_given_what_its_job_has(
     threads: int | None, memory_mb: int | None, at_once: int, on_cluster: bool, share: tuple[int, int]
 ) -> None:
     granted = Granted(threads, memory_mb, at_once=at_once)

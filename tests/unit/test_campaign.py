@@ -17,7 +17,7 @@ from configured import tier
 from neurotier.core.errors import RunError, SettingsError, TierError
 from neurotier.core.files import write_json, write_text
 from neurotier.core.places import Places
-from neurotier.core.settings import Settings
+from neurotier.core.settings import ROLES, Settings
 from neurotier.core.tables import read_table, write_table
 from neurotier.core.tiers import Tier, find_mount
 from neurotier.dataset.source import Dataset
@@ -42,8 +42,7 @@ CAMPAIGN = {"placements": {"disk": {}, "memory": {"work": "tmpfs"}}, "parallelis
 
 def configuration(folder: Path, **campaign: Any) -> dict[str, Any]:
     tiers = {"local": tier(folder), "tmpfs": tier("/dev/shm")}
-    placement = dict.fromkeys(("dataset", "work", "images", "results"), "local")
-    return {"tiers": tiers, "placement": placement, "campaign": {**CAMPAIGN, **campaign}}
+    return {"tiers": tiers, "placement": dict.fromkeys(ROLES, "local"), "campaign": {**CAMPAIGN, **campaign}}
 
 
 def runs_of(base: dict[str, Any], index: str = "", elsewhere: bool = False) -> list[PlannedRun]:
@@ -58,14 +57,15 @@ def planned(folder: Path, **campaign: Any) -> list[PlannedRun]:
 
 
 def test_every_repetition_has_every_condition_once_in_an_order_of_its_own(tmp_path: Path) -> None:
-    runs = planned(tmp_path, cache=["cold", "warm"], tools=["noop", "brainextractor"])
+    asked = {"cache": ["cold", "warm"], "tools": ["noop", "brainextractor"]}
+    runs = planned(tmp_path, **asked)
     assert [run.position for run in runs] == list(range(1, 3 * 16 + 1))
     blocks = [[run.condition for run in runs if run.repetition == repetition] for repetition in (1, 2, 3)]
     assert all(len(set(block)) == 16 for block in blocks)
     assert [run.repetition for run in runs] == sorted(run.repetition for run in runs)
     assert blocks[0] != blocks[1] != blocks[2]
-    assert runs == planned(tmp_path, cache=["cold", "warm"], tools=["noop", "brainextractor"])
-    assert [run.name for run in runs] != [run.name for run in planned(tmp_path, seed=1)]
+    assert runs == planned(tmp_path, **asked)
+    assert [run.name for run in runs] != [run.name for run in planned(tmp_path, seed=1, **asked)]
 
 
 UNSEEN = """

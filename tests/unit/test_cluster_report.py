@@ -21,7 +21,7 @@ def change(places: Places, edit: Callable[[Row], Row]) -> None:
     write_table(path, "jobs", [row | edit(row) for row in read_table(path, "jobs")])
 
 
-def test_the_page_tells_of_nodes_queue_and_efficiency(tmp_path: Path) -> None:
+def test_the_page_shows_nodes_queue_and_efficiency(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 24, slots=12, nodes=3)
     data = collect(places, settings)
     page = read_report(places, settings)

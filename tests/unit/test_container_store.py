@@ -77,7 +77,7 @@ def test_definition_files_take_their_mirror_from_this_machine() -> None:
     assert named == [], "they name this machine's mirror"
 
 
-def test_a_tag_beside_the_digest_is_not_told_to_the_engine(tmp_path: Path) -> None:
+def test_a_tag_beside_the_digest_is_not_handed_to_the_engine(tmp_path: Path) -> None:
     """It refuses both together, and only the digest counts."""
     program = script(tmp_path / "engine", 'printf %s "$3" >"$2"')
     for name in ("docker://x.org:5000/a/tiny", "docker://tiny", "oras://x.org/tiny"):

@@ -1,4 +1,4 @@
-"""Containers: what a tool inside can see and do, how failures are told, and that nothing outlives its job."""
+"""Containers: what a tool inside can see and do, how failures are reported, and that nothing outlives its job."""
 
 from __future__ import annotations
 

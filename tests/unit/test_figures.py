@@ -132,7 +132,7 @@ def test_sentences_state_the_finding(tmp_path: Path) -> None:
     ("volume_mm3", "plausible"),
     [(879e3, False), (881e3, True), (1_949e3, True), (1_951e3, False)],
 )
-def test_volumes_that_no_adult_has_are_told(volume_mm3: float, plausible: bool) -> None:
+def test_volumes_that_no_adult_has_are_pointed_out(volume_mm3: float, plausible: bool) -> None:
     """The bounds that the page states with their source; whatever the other images have."""
     row = {"brain_volume_mm3": volume_mm3, "outlier": False, "robust_z": 0.0}
     assert doubts(row) == ("" if plausible else "outside the range of adults")

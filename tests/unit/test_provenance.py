@@ -204,7 +204,7 @@ def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
         open_dataset(tmp_path / "linked", "", print)
 
 
-def test_of_a_damaged_repository_the_command_that_helps_is_told(tmp_path: Path) -> None:
+def test_a_damaged_repository_is_named_with_the_command_that_helps(tmp_path: Path) -> None:
     folder = opened(tmp_path / "the derivatives")
     for _ in range(2):
         (folder / ".git/HEAD").write_text("")
@@ -292,11 +292,11 @@ def test_names_that_mean_something_to_datalad_are_recorded_so_that_a_rerun_finds
     assert [result["dry_run_info"]["outputs"] for result in planned] == [names]
 
 
-def test_whatever_the_users_own_git_is_told_all_is_saved_and_a_tool_s_gitignore_is_named(
+def test_a_users_own_configuration_of_git_changes_nothing_and_a_tool_s_gitignore_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool's ``.gitignore`` would leave files out without a word. Clones hear of contents even if those of the user's
-    annexes are private."""
+    """A tool's ``.gitignore`` would leave files out without a word. Clones learn of contents even if the user's annexes
+    are private."""
     (tmp_path / "ignoring").write_text("*.nii.gz\n")
     own = f"[core]\n excludesFile = {tmp_path / 'ignoring'}\n[annex]\n private = true\n"
     (tmp_path / "gitconfig").write_text(own)
@@ -357,7 +357,7 @@ def test_locks_of_somebody_else_stay(locked: Path, killed_on: str, said: str) ->
     assert locks_in(locked) == len(LOCKS)
 
 
-def test_a_lock_that_git_tells_of_in_another_language_is_waited_for(
+def test_a_lock_that_git_reports_in_another_language_is_waited_for(
     locked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where git's translations are installed."""

@@ -165,7 +165,7 @@ def test_a_pipe_in_place_of_a_file_blocks_nobody(places: Places, name: str) -> N
     assert len((looked.stdout + looked.stderr).splitlines()) == 1
 
 
-def test_a_step_tells_now_and_then_and_nothing_at_its_end(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_reports_now_and_then_and_nothing_at_its_end(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     now_s = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
