@@ -169,7 +169,7 @@ def test_no_more_are_analysed_at_once_than_a_node_has_cores_for(slots: int | Non
     assert needs.concurrency(slots, list("abcdef")).at_once == at_once
 
 
-def test_what_lies_on_a_tier_that_is_memory_is_not_the_app_s(tmp_path: Path) -> None:
+def test_memory_that_holds_intermediates_is_not_given_to_the_app(tmp_path: Path) -> None:
     app, everyone = {"threads": 1, "memory_mb": 8000}, ["sub-01", "sub-02", "sub-03"]
     in_memory, on_disk = (needs_of(app, folder=tmp_path, placement={"work": name}) for name in ("memory", "disk"))
     write_index(in_memory.places, [image_of("01", 100_000_000), image_of("02", 1), image_of("03", 400_000_000)])
@@ -243,14 +243,16 @@ def test_temporary_files_of_a_program_are_on_the_work_tier(file: Path, monkeypat
         ("", "/nowhere/own", "tool 'own': own cannot be started (No such file or directory: /nowhere/own)"),
     ],
 )
-def test_a_version_that_cannot_be_had_is_said_in_a_line(file: Path, text: str | None, version: str, line: str) -> None:
+def test_why_the_version_of_a_program_is_not_known_is_said_in_a_line(
+    file: Path, text: str | None, version: str, line: str
+) -> None:
     if text is not None:
         script(file, text)
     with pytest.raises(ToolError, match=rf"^.*{re.escape(line)}.*\Z"):
         calling(file, version=version.format(file=file)).version()
 
 
-def test_of_the_files_at_a_root_an_app_is_given_those_of_bids(tmp_path: Path) -> None:
+def test_an_app_is_given_the_files_of_bids_at_the_root_of_a_dataset(tmp_path: Path) -> None:
     """What else lies there may have no copy, and everyone would fail."""
     own = ["CHANGES", "CITATION.cff", "README.md", "dataset_description.json", "participants.tsv"]
     for name in [*own, "README.pdf", "README.docx", "scans.zip"]:

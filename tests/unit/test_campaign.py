@@ -133,7 +133,7 @@ def test_cold_inputs_are_out_of_the_page_cache_and_warm_ones_in_it(inputs: list[
 
 
 @pytest.mark.alone
-def test_who_may_not_drop_the_page_cache_evicts_the_inputs_and_what_stays_is_said(
+def test_a_user_who_may_not_drop_the_page_cache_evicts_the_inputs_and_what_stays_is_said(
     inputs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is mapped and in use stays in the page cache, whoever evicts it."""
@@ -244,7 +244,7 @@ def test_a_run_with_an_accident_is_done_again_once(campaign: Campaign) -> None:
     assert run not in campaign.to_do
 
 
-def test_a_campaign_of_which_nothing_can_be_compared_fails(campaign: Campaign) -> None:
+def test_a_campaign_without_a_valid_run_fails(campaign: Campaign) -> None:
     for run in campaign.planned:
         keep(campaign, run, {}, valid="invalid: 1 participant failed")
     count = len(campaign.planned)

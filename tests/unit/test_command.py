@@ -134,7 +134,7 @@ except NeurotierError as error:
         ("*", "KilledError git or git-annex: git config was killed"),
     ],
 )
-def test_git_that_is_killed_is_said_in_a_line(tmp_path: Path, killed: str, said: str) -> None:
+def test_a_git_that_was_killed_is_reported_in_a_line(tmp_path: Path, killed: str, said: str) -> None:
     """Which DataLad raises as a trace."""
     script(tmp_path / "git", f'case "$*" in\n{killed}) kill -9 $$ ;;\nesac\nexec {shutil.which("git")} "$@"')
     environment = {**ENVIRONMENT, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}

@@ -192,7 +192,7 @@ def test_runs_left_out_are_counted_with_their_reasons() -> None:
     assert judge(Comparison()) == []
 
 
-def test_a_difference_is_laid_to_its_causes_with_signs() -> None:
+def test_a_difference_is_attributed_to_its_causes_with_signs() -> None:
     """Of 10 participants: 10 s each on tmpfs, 9.2 of them on a CPU; 20 s on nfs, 8 waiting for storage, 10 on a CPU."""
     computing = {"account_user_s": 0.9, "account_system_s": 0.02, "account_run_queue_s": 0.08}
     storing = {"account_user_s": 0.3, "account_system_s": 0.2, "account_block_io_s": 0.4, "account_other_s": 0.1}

@@ -239,7 +239,7 @@ def test_why_an_image_cannot_be_unpacked_is_said(made: Store, own_image: Path, t
             made.unpack(tmp_path / "own.sif", tmp_path / "unpacked")
 
 
-def test_of_an_image_with_several_file_systems_the_one_is_unpacked_that_the_engine_starts(
+def test_the_file_system_that_the_engine_starts_is_unpacked_if_an_image_has_several(
     engine: Engine, made: Store, own_image: Path, tmp_path: Path
 ) -> None:
     (tiny_root(tmp_path) / "opt/tool").write_text("second")
@@ -392,7 +392,7 @@ def test_a_cache_is_placed_once_and_again_where_it_was_altered_and_known_by_its_
     assert examine_cache("flow", str(source)).sha256 != cache.sha256
 
 
-def test_a_source_that_has_changed_or_gone_is_said_so(source: Path, shelf: Shelf) -> None:
+def test_a_cache_whose_source_has_changed_or_is_gone_is_refused(source: Path, shelf: Shelf) -> None:
     cache = examine_cache("flow", str(source))
     (source / "more").write_text("more")
     with pytest.raises(SourceError, match=r"^app\.caches\.flow: .*source: has changed since it was looked at; start w"):

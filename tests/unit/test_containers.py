@@ -157,7 +157,7 @@ NO_IMAGE = "is not a container image, or a truncated one"
         (of_another_architecture, "the image is of another architecture than this machine"),
     ],
 )
-def test_an_image_that_cannot_start_is_said_so(
+def test_why_an_image_cannot_start_is_said(
     engine: Engine, tiny_image: Path, tmp_path: Path, make: Callable[[Path, Path], object], said: str
 ) -> None:
     image = tmp_path / "image.sif"
@@ -166,7 +166,7 @@ def test_an_image_that_cannot_start_is_said_so(
         inside(container_of(engine, image, tmp_path), "true")
 
 
-def test_a_command_that_is_not_there_or_not_executable_is_said_so(container: Container) -> None:
+def test_a_command_that_is_missing_or_not_executable_is_named(container: Container) -> None:
     log = container.scratch.with_name("log")
     with pytest.raises(ToolError, match=r"(tiny\.sif|root): the image has no command 'bet'"):
         container.run(["bet", "in", "out"], log)

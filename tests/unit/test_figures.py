@@ -85,7 +85,7 @@ def test_many_lines_of_long_names_stand_beside_the_panels_and_below_the_title() 
     assert axes.bbox.width > whole.width / 3
 
 
-def test_of_many_participants_those_whose_wall_time_is_said_have_their_names() -> None:
+def test_among_many_participants_those_whose_wall_time_is_shown_are_named() -> None:
     """Of 398 two of the five had one, by chance."""
     rows = made(*((f"sub-{number:03}", 0.0, 400.0 - number, 5.0) for number in range(398)))
     with house_style():

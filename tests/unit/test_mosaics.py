@@ -113,7 +113,7 @@ def test_one_bad_image_does_not_cost_the_others(tmp_path: Path, pair: tuple[Path
     assert (folder / "good.png").is_file()
 
 
-def test_a_process_that_is_killed_while_it_draws_is_said(
+def test_a_process_that_is_killed_while_it_draws_is_reported(
     tmp_path: Path, pictures: list[Picture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
@@ -174,7 +174,7 @@ def test_masks_of_an_app_have_volumes_and_mosaics(tmp_path: Path, pair: tuple[Pa
     assert picture.mask == places.results / "app/SiteA/sub-1/sub-1/anat/sub-1_run-1_desc-brain_mask.nii.gz"
 
 
-def test_of_a_head_that_is_not_whole_on_its_tier_the_brain_is_drawn(tmp_path: Path) -> None:
+def test_the_brain_alone_is_drawn_if_a_head_is_not_whole_on_its_tier(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path / "results", 1)
     row = read_table(places.group / "group.tsv", "group")[0]
     head = places.datasets / "demo" / row["image"]
@@ -189,7 +189,7 @@ def test_of_a_head_that_is_not_whole_on_its_tier_the_brain_is_drawn(tmp_path: Pa
     assert picture.title.endswith("(brain only: the head is not here)")
 
 
-def test_of_a_head_that_goes_before_it_is_drawn_the_brain_is_drawn(
+def test_the_brain_alone_is_drawn_if_a_head_is_dropped_before_it_is_drawn(
     tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rule ended well without a picture, and no start drew it when the head was there again."""

@@ -113,7 +113,7 @@ def test_a_name_that_git_annex_does_not_take_fails_who_wrote_it(tmp_path: Path, 
     assert (tmp_path / "final" / name).exists()
 
 
-def test_what_of_others_was_removed_is_put_back(tmp_path: Path) -> None:
+def test_what_was_removed_of_others_is_put_back(tmp_path: Path) -> None:
     """``datalad rerun`` removes outputs whose contents are not there, of everyone of the commit."""
     names = ["sub-01/a.json", "sub-01.html", "sub-01_T1w.html", "sub-01-x.html", "sub-012.html"]
     for name in names:

@@ -27,7 +27,6 @@ from pool_jobs import prepared_results
 from support import ENVIRONMENT, PATIENCE_S
 
 LABELS = ["01", "02", "03", "04"]
-PARTICIPANTS = [f"sub-{label}" for label in LABELS]
 WATCH = [sys.executable, "-m", "neurotier", "watch"]
 
 
@@ -74,8 +73,8 @@ def fail(places: Places, name: str, reason: str) -> None:
 
 
 def test_everyone_is_counted_once(places: Places) -> None:
-    for name in PARTICIPANTS[:3]:
-        write_text(places.log(name), "")
+    for label in LABELS[:3]:
+        write_text(places.log(f"sub-{label}"), "")
     end(places, "sub-01")
     fail(places, "sub-02", "image is truncated")
     seen = Look(places.results)
@@ -122,7 +121,7 @@ def test_watching_ends_with_the_run(
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no run has begun here"):
         watch(tmp_path, 1.0, once=True)
 
