@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,23 +45,15 @@ TAKEN_S = 1.0
 
 
 def exchange(folder: Path, scratch_folder: Path, **changes: Any) -> Exchange:
-    given: dict[str, Any] = {
-        "set_name": "set",
-        "engine": "adios2-bp5",
-        "per": "step",
-        "repetition": 1,
-        "writers": 2,
-        "readers": 2,
-        "servers": 0,
-        "steps": 3,
-        "flush": False,
-        "seed": 1,
-        "bytes_per_writer": MIB,
-        "bytes_per_reader": MIB,
-        "folder": str(folder),
-        "scratch": str(scratch_folder),
-    }
-    return Exchange(**given | changes)
+    """Three steps of two writers and two readers of 1 MiB each."""
+    point = "set", "adios2-bp5", 2, 2, 0, "step", MIB, MIB, 3, False, 1
+    return replace(Exchange(*point, seed=1, folder=str(folder), scratch=str(scratch_folder)), **changes)
+
+
+def run_in(folder: Path, watch: Callable[[Outcome], None], within_s: float = 60.0, **changes: Any) -> None:
+    """Run an exchange to its end, watched from outside."""
+    with scratch() as scratch_folder:
+        run_exchange(exchange(folder, scratch_folder, **changes), scratch_folder / "log", within_s, watch)
 
 
 def processes() -> list[psutil.Process]:
@@ -101,20 +93,20 @@ def test_every_reader_gets_its_part_of_what_is_written() -> None:
         sizes = {"bytes_per_writer": 1536 // writers, "bytes_per_reader": 1536 // readers}
         one = exchange(Path(), Path(), writers=writers, readers=readers, **sizes)
         got = [piece for reader in range(readers) for piece in one.pieces_of_reader(reader)]
-        assert got == list(range(one.writers * one.pieces_per_writer))
-    weak = exchange(Path(), Path(), writers=2, readers=3, bytes_per_writer=64, bytes_per_reader=64)
+        assert got == list(range(writers * one.pieces_per_writer))
+    weak = exchange(Path(), Path(), readers=3)
     assert [weak.pieces_of_reader(reader) for reader in range(3)] == [[0], [1], [0]]
 
 
 def test_other_bytes_are_seen(tmp_path: Path) -> None:
     one = exchange(tmp_path, tmp_path, writers=1, readers=1)
     source, sink = Source(one, 0), Sink(one, 0)
-    first = source.next_step()
+    first, *_ = source.next_step()
     np.copyto(sink.pieces[0], source.pieces[0])
-    assert sink.wrong({0: first[0]}) == []
+    assert sink.wrong({0: first}) == []
     assert sink.wrong({0: source.next_step()[0]}) == [0]  # those of the step before
     sink.pieces[0][-1] ^= np.uint64(1)
-    assert sink.wrong({0: first[0]}) == [0]
+    assert sink.wrong({0: first}) == [0]
 
 
 def test_what_contents_take_to_make_and_to_compare_is_no_response_time(
@@ -184,8 +176,8 @@ def test_who_is_gone_is_named_and_nothing_is_left(
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
 
-    with scratch() as folder, pytest.raises(ToolError, match=line):
-        run_exchange(exchange(tmp_path, folder, engine=engine, servers=servers, steps=50), tmp_path / "log", 60.0, kill)
+    with pytest.raises(ToolError, match=line):
+        run_in(tmp_path, kill, engine=engine, servers=servers, steps=50)
     assert killed
 
 
@@ -285,8 +277,8 @@ def test_a_stall_is_a_result(staging_engines: None, tmp_path: Path, nothing_left
         if len(outcome.steps) == 1:
             os.kill(last_client("adios2-bp5"), signal.SIGSTOP)
 
-    with scratch() as folder, pytest.raises(ToolError, match=r"stalled.*did not end within 2 s"):
-        run_exchange(exchange(tmp_path, folder, steps=5000), tmp_path / "log", 2.0, stop)
+    with pytest.raises(ToolError, match=r"stalled.*did not end within 2 s"):
+        run_in(tmp_path, stop, 2.0, steps=5000)
 
 
 @pytest.mark.parametrize("engine", ["ray", "adios2-bp5"])
@@ -294,9 +286,9 @@ def test_a_full_tier_is_a_line(
     staging_engines: None, tmp_path: Path, mount_tmpfs: Callable[..., Path], nothing_left: None, engine: str
 ) -> None:
     small = mount_tmpfs(tmp_path / "small", "size=12m")
-    given = {"servers": int(engine == "ray"), "bytes_per_writer": 8 * MIB, "bytes_per_reader": 8 * MIB}
-    with scratch() as folder, pytest.raises(TierError, match=r"small: filled up.*; make room, or lower"):
-        run_exchange(exchange(small, folder, engine=engine, **given), tmp_path / "log", 60.0)
+    sizes = {"bytes_per_writer": 8 * MIB, "bytes_per_reader": 8 * MIB}
+    with pytest.raises(TierError, match=r"small: filled up.*; make room, or lower"):
+        run_in(small, lambda _: None, engine=engine, servers=int(engine == "ray"), **sizes)
 
 
 def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
