@@ -22,53 +22,63 @@ DISK = replace(LINK, write_back=True)
 LARGE = PageCache(available_bytes=1000 * GB)
 
 
-def machine(tier: TierSpeed, cache: PageCache = LARGE, processors: Processors | None = None) -> Machine:
+READ, WRITE = Step("read", "read", GB, "tier"), Step("write", "write", GB, "tier")
+
+
+def machine(tier: TierSpeed = LINK, cache: PageCache = LARGE, processors: Processors | None = None) -> Machine:
     return Machine(processors or Processors(64, 64), cache, {"tier": tier, cache_of("tier"): FAST})
 
 
-def copies(count: int, size: float = GB) -> Workload:
-    return Workload([(Step("read", "read", size, "tier"), Step("write", "write", size, "tier"))] * count)
+def takes(workload: Workload, parallelism: int, tier: TierSpeed = LINK, cache: PageCache = LARGE) -> float:
+    """Makespan, s."""
+    return simulate(workload, machine(tier, cache), parallelism).makespan_s
+
+
+def computing(*each_s: float) -> list[tuple[Step, ...]]:
+    """Tasks that compute for so long, each on a core of its own, s."""
+    return [(Step("compute", "compute", seconds),) for seconds in each_s]
+
+
+COPIES = Workload([(READ, WRITE)] * 10)
 
 
 @pytest.mark.parametrize(
     ("tasks", "tier", "parallelism", "expected_s"),
     [
-        (copies(10), LINK, 1, 10 / 1 + 10 / 0.5),  # one stream at a time takes what Eq. (1) says
-        (copies(10), LINK, 10, 30),  # a shared link is no faster with more streams
-        (copies(10), replace(LINK, read_bytes_per_s=100 * GB, write_bytes_per_s=100 * GB), 10, 1 + 2),
-        (copies(10), DISK, 10, 10 + 1),  # write-back hides writing
-        (Workload([(Step("read", "read", GB, "tier", cached=True),)] * 4), DISK, 1, 0.4),
+        (COPIES, LINK, 1, 10 / 1 + 10 / 0.5),  # one stream at a time takes what Eq. (1) says
+        (COPIES, LINK, 10, 30),  # a shared link is no faster with more streams
+        (COPIES, replace(LINK, read_bytes_per_s=100 * GB, write_bytes_per_s=100 * GB), 10, 1 + 2),
+        (COPIES, DISK, 10, 10 + 1),  # write-back hides writing
+        (Workload([(replace(READ, cached=True),)] * 4), DISK, 1, 0.4),
     ],
 )
 def test_copying_takes(tasks: Workload, tier: TierSpeed, parallelism: int, expected_s: float) -> None:
-    assert simulate(tasks, machine(tier), parallelism).makespan_s == pytest.approx(expected_s)
+    assert takes(tasks, parallelism, tier) == pytest.approx(expected_s)
 
 
 def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() -> None:
     """Four read for 1 s and compute for 3 s, one at a time: 16 s; with one beside, only the first read is seen."""
-    read, compute = Step("read", "read", GB, "tier"), Step("compute", "compute", 3.0)
-    take, give = (replace(compute, kind=kind, amount=0.0) for kind in ("take", "give"))
-    in_turns = Workload([(read, compute) * 4], jobs=[Job([0])])
-    assert simulate(in_turns, machine(LINK), parallelism=1).makespan_s == pytest.approx(16)
-    beside = Workload([(read, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1}, at_once=2)])
-    found = simulate(beside, machine(LINK), parallelism=1)
+    take, compute, give = (Step("compute", kind, 3.0) for kind in ("take", "compute", "give"))
+    in_turns = Workload([(READ, compute) * 4], jobs=[Job([0])])
+    assert takes(in_turns, 1) == pytest.approx(16)
+    beside = Workload([(READ, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1}, at_once=2)])
+    found = simulate(beside, machine(), parallelism=1)
     assert found.makespan_s == pytest.approx(2 + 4 * 3), "the first two share the tier"
     assert found.phase_sums_s == pytest.approx({"read": 2 + 2 + 1 + 1, "compute": 12})
-    both = simulate(replace(beside, jobs=[Job([0, 1], slots={"compute": 2}, at_once=2)]), machine(LINK), parallelism=2)
-    assert both.makespan_s == pytest.approx(2 * (2 + 3))
+    both = replace(beside, jobs=[Job([0, 1], slots={"compute": 2}, at_once=2)])
+    assert takes(both, 2) == pytest.approx(2 * (2 + 3))
 
 
-def test_what_reads_and_writes_at_once_overlaps_only_on_a_duplex_link() -> None:
-    tasks = [(Step("read", "read", 10 * GB, "tier"),), (Step("write", "write", 5 * GB, "tier"),)]
-    for mixed, expected_s in ((1.0, 20), (2.0, 10), (0.5, 40)):
-        found = simulate(Workload(tasks), machine(replace(LINK, mixed=mixed)), parallelism=2)
-        assert found.makespan_s == pytest.approx(expected_s), mixed
+@pytest.mark.parametrize(("mixed", "expected_s"), [(1.0, 20), (2.0, 10), (0.5, 40)])
+def test_what_reads_and_writes_at_once_overlaps_only_on_a_duplex_link(mixed: float, expected_s: float) -> None:
+    tasks = [(READ,) * 10, (WRITE,) * 5]
+    assert takes(Workload(tasks), 2, replace(LINK, mixed=mixed)) == pytest.approx(expected_s)
 
 
 def test_what_is_dirty_for_too_long_takes_half_the_disk_from_readers() -> None:
     """One block every second; from 30 s after the first write on, reading has half the disk."""
     cache = replace(LARGE, expiry_s=30)
-    found = simulate(copies(60), machine(DISK, cache), parallelism=1)
+    found = simulate(Workload([(READ, WRITE)] * 60), machine(DISK, cache), parallelism=1)
     alone = 27.3  # each of the first blocks takes 1 s to read and 0.1 s to write
     reads = [end - start for _, phase, start, end in found.spans_s if phase == "read"]
     assert reads[10] == pytest.approx(1.0)
@@ -79,37 +89,33 @@ def test_what_is_dirty_for_too_long_takes_half_the_disk_from_readers() -> None:
 def test_writers_wait_for_the_disk_when_too_much_is_dirty() -> None:
     """Of 100 GB written 15 may be dirty; the rest goes at the speed of the disk."""
     cache = PageCache(available_bytes=100 * GB, background_ratio=0.1, ratio=0.2)
-    tasks = [(Step("write", "write", GB, "tier"),)] * 100
-    found = simulate(Workload(tasks), machine(DISK, cache), parallelism=4)
+    found = simulate(Workload([(WRITE,)] * 100), machine(DISK, cache), parallelism=4)
     assert found.makespan_s == pytest.approx((100 - 15) / 0.5, rel=0.05)
     assert found.limit == "tier write"
-    deleted = Workload([(Step("write", "write", GB, "tier", cached=True),)] * 100)  # before it is written back
-    assert simulate(deleted, machine(DISK, cache), parallelism=4).makespan_s == pytest.approx(100 / 10)
+    deleted = Workload([(replace(WRITE, cached=True),)] * 100)  # before it is written back
+    assert takes(deleted, 4, DISK, cache) == pytest.approx(100 / 10)
 
 
 def test_the_next_task_of_a_job_begins_when_any_of_those_before_it_is_over() -> None:
     """One of 8 s, and seven of 1 s, two at once: all others are done beside the first."""
-    tasks = [(Step("compute", "compute", seconds),) for seconds in (8.0, *[1.0] * 7)]
-    one_job = Workload(tasks, jobs=[Job(range(8), at_once=2)])
-    assert simulate(one_job, machine(LINK), parallelism=2).makespan_s == pytest.approx(8)
-    alone = Workload([*tasks, tasks[-1]], jobs=[Job(range(8), at_once=2), Job([8])])
-    assert simulate(alone, machine(LINK), parallelism=3).makespan_s == pytest.approx(8)
-    assert simulate(alone, machine(LINK), parallelism=2).makespan_s == pytest.approx(9), "it has room when all are over"
-    nothing = [(Step("compute", "compute", 0.0),)] * 3
-    assert simulate(Workload(nothing, jobs=[Job(range(3), at_once=2)]), machine(LINK), parallelism=2).makespan_s == 0
+    job = Job(range(8), at_once=2)
+    assert takes(Workload(computing(8, *[1] * 7), jobs=[job]), 2) == pytest.approx(8)
+    alone = Workload(computing(8, *[1] * 8), jobs=[job, Job([8])])
+    assert takes(alone, 3) == pytest.approx(8)
+    assert takes(alone, 2) == pytest.approx(9), "it has room when all are over"
+    assert takes(Workload(computing(0, 0, 0), jobs=[Job(range(3), at_once=2)]), 2) == 0
 
 
 def test_a_job_holds_its_slots_until_the_last_of_its_tasks_is_over() -> None:
     """Jobs of two tasks, of 1 s and 3 s, two slots: the second begins after 3 s, launched once for both."""
-    tasks = [(Step("compute", "compute", seconds),) for seconds in (1.0, 3.0, 1.0, 3.0)]
     launch = (Step(LAUNCH, "compute", 0.5),)
-    jobs = [Job((0, 1), launch, at_once=2), Job((2, 3), launch, at_once=2)]
-    held = Workload(tasks, jobs=jobs)
-    found = simulate(held, machine(LINK), parallelism=2)
+    jobs = [Job(tasks, launch, at_once=2) for tasks in ((0, 1), (2, 3))]
+    held = Workload(computing(1, 3, 1, 3), jobs=jobs)
+    found = simulate(held, machine(), parallelism=2)
     assert found.makespan_s == pytest.approx(3.0 + 0.5 + 3.0)
     assert found.phase_sums_s == pytest.approx({"compute": 8.0})
-    assert simulate(held, machine(LINK), parallelism=4).makespan_s == pytest.approx(3.0)
-    assert simulate(held, machine(LINK), parallelism=1).makespan_s == pytest.approx(6.5)  # larger than the machine
+    assert takes(held, 4) == pytest.approx(3.0)
+    assert takes(held, 1) == pytest.approx(6.5)  # larger than the machine
 
 
 def test_the_interval_is_that_of_the_draws_and_the_model_s_errors_and_holds_what_is_predicted() -> None:
@@ -121,7 +127,7 @@ def test_the_interval_is_that_of_the_draws_and_the_model_s_errors_and_holds_what
 
     def between(usual_s: float, least_s: float, most_s: float) -> Prediction:
         def waiting(seconds: float) -> Situation:
-            return Workload([(Step("wait", "wait", seconds),)]), machine(LINK)
+            return Workload([(Step("wait", "wait", seconds),)]), machine()
 
         def draw(rng: np.random.Generator) -> Situation:
             drawn.append(rng.uniform(least_s, most_s))
@@ -141,9 +147,8 @@ def test_the_interval_is_that_of_the_draws_and_the_model_s_errors_and_holds_what
 
 def test_streams_that_should_be_alike_differ_and_take_no_longer_on_average() -> None:
     """2,000 reads of 1 s one after the other: 2,000 s, and the logarithms of their times spread by 0.5."""
-    tasks = [(Step("read", "read", GB, "tier"),)] * 2000
     uneven = machine(replace(LINK, unevenness=0.5))
-    found, other = (simulate(Workload(tasks), uneven, 1, seed=seed) for seed in (1, 2))
+    found, other = (simulate(Workload([(READ,)] * 2000), uneven, 1, seed=seed) for seed in (1, 2))
     assert found.makespan_s == pytest.approx(2000, rel=0.03)
     assert found.makespan_s != other.makespan_s
     logarithms = [math.log(end - start) for _, _, start, end in found.spans_s]
@@ -151,7 +156,7 @@ def test_streams_that_should_be_alike_differ_and_take_no_longer_on_average() -> 
 
 
 WIDE = replace(LINK, read_bytes_per_s=2 * GB, read_stream_bytes_per_s=2 * GB)
-COMPUTE_AND_READ = Step("compute", "compute", 3.0), Step("read", "read", GB, "tier")
+COMPUTE_AND_READ = Step("compute", "compute", 3.0), READ
 WAIT = (Step("wait", "wait", 1.0),)
 FILES, MAKE = replace(LINK, files_per_s=10.0, files_stream_per_s=5.0), (Step("make", "files", 20, "tier"),)
 
@@ -186,7 +191,7 @@ def fetched(count: int, at_once: dict[str, Any], *beside: tuple[Step, ...]) -> S
     """Tasks of 1 s that each wait for a fetch of 2 s."""
     tasks = [(Step(LAUNCH, "arrival", number), *WAIT) for number in range(1, count + 1)]
     fetches = [(Step(LAUNCH, "wait", 2.0),)] * count
-    return simulate(Workload([*tasks, *beside], fetches=fetches, **at_once), machine(LINK), count + len(beside))
+    return simulate(Workload([*tasks, *beside], fetches=fetches, **at_once), machine(), count + len(beside))
 
 
 def test_fetches_go_on_beside_the_tasks_that_wait_for_them() -> None:
@@ -217,7 +222,7 @@ def test_twice_as_many_fetches_take_twice_the_work() -> None:
 
 def test_a_tier_without_speed_is_said() -> None:
     with pytest.raises(ValueError, match=r"^nothing moves any more at 0\.0 s: a speed is 0$"):
-        simulate(copies(1), machine(replace(LINK, read_stream_bytes_per_s=1e-300, read_bytes_per_s=1e-300)), 1)
+        takes(COPIES, 1, replace(LINK, read_stream_bytes_per_s=1e-300, read_bytes_per_s=1e-300))
 
 
 def dirty(*writes: tuple[float, float], **given: float) -> Dirty:
