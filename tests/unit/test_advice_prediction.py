@@ -52,15 +52,22 @@ def job(size_mb: float, cpu_s: float, **changes: Any) -> ObservedJob:
     return job_of(int(size), {}, phases=phases, **changes)
 
 
-def inputs(count: int = 4, **changes: Any) -> Inputs:
-    """So many participants of 100 MB, each 10 s of computing on one of two cores, with a disk and a tmpfs."""
-    probes = {
-        "disk": Probed(figures(), figures(speed=50 * MB), figures(speed=200 * MB)),
-        "tmpfs": Probed(*[figures("tmpfs", 1000 * MB)] * 3),
-    }
-    everyone = [Participant(int(100 * MB))] * count
-    ready = inputs_of([job(50, 10.0), job(150, 10.0)], participants=everyone, probes=probes)
-    return replace(ready, **changes)
+PROBED = {
+    "disk": Probed(figures(), figures(speed=50 * MB), figures(speed=200 * MB)),
+    "tmpfs": Probed(*[figures("tmpfs", 1000 * MB)] * 3),
+}
+SMALL = Participant(int(100 * MB))
+
+
+def inputs(**changes: Any) -> Inputs:
+    """Four participants of 100 MB, each 10 s of computing on one of two cores, with a disk and a tmpfs."""
+    usual: dict[str, Any] = {"observed": [job(50, 10.0), job(150, 10.0)], "participants": [SMALL] * 4, "probes": PROBED}
+    return inputs_of(**usual | changes)
+
+
+def situation(folder: Path, count: int) -> Situation:
+    places, settings = make_results(folder, count)
+    return Situation(settings, places)
 
 
 FIVE = [image("1", 5)]
@@ -117,25 +124,22 @@ def test_a_job_of_several_threads_keeps_its_processors_as_long_as_one_of_them_co
         assert quantities(phase | {"cpu_s": cpu_s}, threads)["cpu_s"] == expected, (cpu_s, threads)
 
 
-def test_time_of_hardware_threads_that_shared_a_core_is_that_of_a_core(tmp_path: Path) -> None:
+def test_time_of_hardware_threads_that_shared_a_core_is_that_of_a_core() -> None:
     """Two at once on one core with two threads: each would have taken 0.735 of it alone, by which the model divides."""
-    jobs = [job(100, 10.0), replace(job(100, 10.0), start_s=1000.0, end_s=1010.0)]
+    first, second = job(100, 10.0), job(100, 10.0, start_s=1000.0, end_s=1010.0)
     machine = Processors(cores=1, threads=2, others=3.0)
-    assert on_own_cores(jobs, machine) == jobs, "one after the other"
-    together = on_own_cores([jobs[0], jobs[0]], machine)
+    assert on_own_cores([first, second], machine) == [first, second], "one after the other"
+    together = on_own_cores([first, first], machine)
     assert [one.phases["compute"]["cpu_s"] for one in together] == [pytest.approx(7.35)] * 2
 
 
 def test_a_job_of_several_takes_what_one_took_that_was_tried() -> None:
-    """Four on four cores by two jobs: in a copy each takes 3 s instead of 10."""
-    tried = [job(50, 3.0), job(150, 3.0)]
-    known = inputs(rehearsed=tried, processors=Processors(4, 4), jobs=[[0, 1], [2, 3]])
-    copying_s = 0.5
-    assert predict(known, IN_MEMORY, 4).usual.makespan_s == pytest.approx(3.0 + copying_s, abs=0.4)
-    untried = predict(replace(known, rehearsed=()), IN_MEMORY, 4).usual
-    assert untried.makespan_s == pytest.approx(10.0 + copying_s, abs=0.4)
-    one_after_the_other = predict(known, IN_MEMORY, 2).usual  # the second job is begun when the first has ended
-    assert one_after_the_other.makespan_s == pytest.approx(2 * (3.0 + copying_s), abs=0.4)
+    """Four on four cores by two jobs: in a copy each takes 3 s instead of 10, and 0.5 s of copying in memory."""
+    untried = inputs(processors=Processors(4, 4), jobs=[[0, 1], [2, 3]])
+    tried = replace(untried, rehearsed=[job(50, 3.0), job(150, 3.0)])
+    # with two at once the second job is begun when the first has ended
+    for known, at_once, expected_s in ((tried, 4, 3.5), (untried, 4, 10.5), (tried, 2, 2 * 3.5)):
+        assert predict(known, IN_MEMORY, at_once).usual.makespan_s == pytest.approx(expected_s, abs=0.4)
 
 
 def test_prediction_and_its_interval() -> None:
@@ -154,24 +158,26 @@ def test_prediction_and_its_interval() -> None:
     assert wide.high_s - wide.low_s > 2 * (narrow.high_s - narrow.low_s)
 
 
-def test_a_participant_with_eight_images_takes_two_cores_as_long_as_seven_with_one(tmp_path: Path) -> None:
+def test_a_participant_with_eight_images_takes_two_cores_as_long_as_seven_with_one() -> None:
     """10 s an image, whatever its size, in one job: the others are analysed beside the first, and not behind it."""
-    people = [Participant(int(800 * MB), images=8), *[Participant(int(100 * MB))] * 7]
-    known = inputs(8, observed=[job(100, 10.0)] * 2, participants=people, jobs=[list(range(8))])
-    found = predict(known, IN_MEMORY, 2)
+    people = [Participant(int(800 * MB), images=8), *[SMALL] * 7]
+    known = inputs(observed=[job(100, 10.0)] * 2, participants=people, jobs=[list(range(8))])
+    found = predict(known, IN_MEMORY, 2).usual
     copying_s = 8 * 0.5
-    assert found.usual.makespan_s == pytest.approx(80 + copying_s, rel=0.03)
-    assert found.usual.phase_sums_s["compute"] == pytest.approx(150, rel=0.03)
+    assert found.makespan_s == pytest.approx(80 + copying_s, rel=0.03)
+    assert found.phase_sums_s["compute"] == pytest.approx(150, rel=0.03)
 
 
 def test_images_of_one_size_do_not_tell_what_larger_ones_take(tmp_path: Path) -> None:
     """One to four images each, of 4 MB and 1 s: one of 40 MB may take as long, or ten times as long."""
-    known = [replace(job(4 * count, float(count)), images=count) for count in (1, 2, 3, 4)]
-    found = predict(inputs(1, observed=known, participants=[Participant(int(40 * MB))]), IN_MEMORY, 1)
+    known = inputs(
+        observed=[job(4 * count, float(count), images=count) for count in (1, 2, 3, 4)],
+        participants=[Participant(int(40 * MB))],
+    )
+    found = predict(known, IN_MEMORY, 1)
     assert found.low_s < 1.3
     assert found.high_s > 9
-    places, settings = make_results(tmp_path, 4)
-    assert "hardly separate" in calibrated(Situation(settings, places), inputs(observed=known), [])
+    assert "hardly separate" in calibrated(situation(tmp_path, 4), known, [])
 
 
 def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_size_count_nothing(tmp_path: Path) -> None:
@@ -179,14 +185,15 @@ def test_disturbed_runs_are_left_out_of_the_calibration_and_images_without_a_siz
     places, settings = make_results(tmp_path, 4)
     table = places.index / "images.tsv"
     write_table(table, "images", [row | {"size_bytes": None} for row in read_table(table, "images")])
-    first, second, *_ = Situation(settings, places).participants
+    participants = Situation(settings, places).participants
+    first, second, *_ = participants
     for name, valid in ((first, "invalid: disturbed: others took 40 % of the CPU time"), (second, "valid")):
         facts = {"started_s": 90.0, "settings": settings.to_json(), "row": {"valid": valid}}
         write_json(places.runs / f"{short_hash(name)}.json", facts)
         write_json(places.record(name), record_of(name, phase_of("compute", 100.0, 110.0), run=short_hash(name)))
     (one,) = read_observed(settings, places)
     assert (one.participant, one.size_bytes, one.was_disturbed) == (second, 0, False)
-    assert size_of(Situation(settings, places).participants[second]) == 0
+    assert size_of(participants[second]) == 0
     places.record(second).unlink()
     (one,) = read_observed(settings, places)
     assert (one.participant, one.was_disturbed) == (first, True)
@@ -214,7 +221,7 @@ def test_files_of_all_and_what_those_of_one_take() -> None:
     slow = replace(figures(), files={1: FileCost(0.25, 0.5)})
     made = job(100, 1.0, work_tier="disk")
     made.phases["compute"]["made_files"] = 40.0
-    given = inputs(3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
+    given = inputs(participants=[SMALL] * 3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
     assert told(files_of(given, FOUR_ROLES, 1), "work_files files_s") == "120 30"
 
 
@@ -254,13 +261,12 @@ TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]
     ],
 )
 def test_what_was_disturbed_or_is_not_known_is_said(tmp_path: Path, changes: dict[str, Any], said: list[str]) -> None:
-    places, settings = make_results(tmp_path, 2)
-    given = inputs(**{"others_cpu_share": 0.0} | changes)
-    _, _, _, *lines = basis(Situation(settings, places), given, [])
+    found, given = situation(tmp_path, 2), inputs(**{"others_cpu_share": 0.0} | changes)
+    _, _, _, *lines = basis(found, given, [])
     assert [line[: len(part)] for line, part in zip(lines, said, strict=True)] == said
-    campaign = replace(settings, campaign=replace(settings.campaign, placements={"here": {}}))
-    lines = basis(Situation(campaign, places), given, [])
-    assert "fetched" not in "".join(lines), "that is done before it"
+    campaign = replace(found.settings.campaign, placements={"here": {}})
+    of_campaign = Situation(replace(found.settings, campaign=campaign), found.places)
+    assert "fetched" not in "".join(basis(of_campaign, given, [])), "that is done before it"
 
 
 def test_what_others_had_in_place_of_a_job_of_two_threads_is_said_in_processes() -> None:
@@ -269,45 +275,43 @@ def test_what_others_had_in_place_of_a_job_of_two_threads_is_said_in_processes()
 
 
 def test_how_well_records_determine_the_costs_is_said(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5)
-    situation = Situation(settings, places)
-    few = inputs(observed=[job(50, 1.5), job(150, 2.5)])
-    first, second, *_ = everyone = list(situation.participants)
-    assert calibrated(situation, few, [first, second]) == (
+    found, few = situation(tmp_path, 5), inputs(observed=[job(50, 1.5), job(150, 2.5)])
+    first, second, *_ = everyone = list(found.participants)
+    assert calibrated(found, few, [first, second]) == (
         f"CPU time and bytes by {first} (8.58 MiB), {second} (25.75 MiB): compute takes 1.00 s an image and 0.010 s"
         " per MB, which these records hardly separate (the interval tries each of them alone)"
     )
-    assert "and 2 more:" in calibrated(situation, few, everyone)
-    assert " more" not in calibrated(situation, few, everyone[:3])
+    assert "and 2 more:" in calibrated(found, few, everyone)
+    assert " more" not in calibrated(found, few, everyone[:3])
     loud = inputs(observed=[replace(one, was_disturbed=True) for one in few.observed])
-    assert "by 2 participants already analysed, of runs that others disturbed:" in calibrated(situation, loud, [first])
-    assert "by 2 participants already analysed:" in calibrated(situation, few, [first])
+    assert "by 2 participants already analysed, of runs that others disturbed:" in calibrated(found, loud, [first])
+    assert "by 2 participants already analysed:" in calibrated(found, few, [first])
     many = inputs(observed=[job(size, 1.0 + size / 100) for size in (50, 100, 150, 200)])
-    assert calibrated(situation, many, [first]).endswith("per MB, to 0 %")
+    assert calibrated(found, many, [first]).endswith("per MB, to 0 %")
 
 
 def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 5)
-    everyone = list(Situation(settings, places).participants)
+    fresh = situation(tmp_path, 5)
+    places, everyone = fresh.places, list(fresh.participants)
 
     def said(done: int, **changes: Any) -> list[str]:
         for name in everyone[:done]:
             write_json(places.record(name), {})
-        return basis(Situation(settings, places), inputs(others_cpu_share=0.0, **changes), everyone)
+        return basis(replace(fresh), inputs(others_cpu_share=0.0, **changes), everyone)
 
     assert said(0)[0] == "5 participants to analyse; a participant's images have 17.17 MiB (median)"
     first, *_, shared = said(2)
     assert first.startswith("3 participants to analyse, 2 of 5 done;")
     assert shared.startswith("Participants that share a job were not tried")
     assert "of CPU time" in said(2, rehearsed=[job(50, 10.0)])[-1]
-    far = [replace(job(50, 10.0), host="node7")]
+    far = [job(50, 10.0, host="node7")]
     assert "Their times are those of node7, not of this machine" in said(2, observed=far)
     assert len(said(4)) == 2, "one shares no job"
-    nodes = Situation(settings, places, checks=[places.checked("thin")])
+    nodes = replace(fresh, checks=[places.checked("thin")])
     line = next(line for line in basis(nodes, inputs(observed=far), everyone) if "node7" in line)
     assert line.startswith("Their times are those of node7; if nodes of this class have other processors, name "), line
     assert said(5)[0].startswith("5 participants to analyse;")
-    assert Situation(settings, places).remaining == everyone, "who are all done are all predicted"
+    assert replace(fresh).remaining == everyone, "who are all done are all predicted"
 
 
 N = 10_000

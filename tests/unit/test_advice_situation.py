@@ -44,6 +44,7 @@ CAMPAIGN: dict[str, Any] = {
     "campaign": {"placements": {"here": {"work": "disk"}}, "parallelism": [1], "cache": ["cold"]}
 }
 ELSEWHERE: dict[str, Any] = {"advice": {"calibration": "elsewhere"}}
+MEMORY = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
 
 
 def situation(
@@ -85,6 +86,10 @@ def put(found: Situation, *names: str, hole: bool = False) -> None:
         os.truncate(file, size_bytes)
 
 
+def gets(count: int) -> dict[str, Any]:
+    return {"dataset": {"concurrent_gets": count}}
+
+
 TWICE = fetched(100, 2.0), fetched(300, 4.0)
 """2 s for 100 bytes and 4 s for 300: 1 s, and 0.01 s a byte."""
 
@@ -92,17 +97,17 @@ TWICE = fetched(100, 2.0), fetched(300, 4.0)
 @pytest.mark.parametrize(
     ("jobs", "sections", "checks", "expected"),
     [
-        (TWICE, {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 1.0, 0.01, 2, 2)),  # so many as were fetched
-        (TWICE, {"dataset": {"concurrent_gets": 1}}, [], Fetching(1.5, 1.0, 0.01, 1)),
+        (TWICE, gets(4), [], Fetching(1.5, 1.0, 0.01, 2, 2)),  # so many as were fetched
+        (TWICE, gets(1), [], Fetching(1.5, 1.0, 0.01, 1)),
         # two of one size do not say how much of it is for their bytes: then it is all of it
-        ([fetched(100, 2.0), fetched(100, 4.0)], {"dataset": {"concurrent_gets": 4}}, [], Fetching(1.5, 0, 0.03, 2, 2)),
+        ([fetched(100, 2.0), fetched(100, 4.0)], gets(4), [], Fetching(1.5, 0, 0.03, 2, 2)),
         # several took more than passed
-        ([fetched(100, -1.0), fetched(300, 2)], {"dataset": {"concurrent_gets": 3}}, [], Fetching(1.5, 0, 0.006, 2, 1)),
-        ([fetched(100, 0.0, 0)] * 2, {"dataset": {"concurrent_gets": 4}}, [], Fetching(0.0, 0.0, 0.0, 4)),
+        ([fetched(100, -1.0), fetched(300, 2)], gets(3), [], Fetching(1.5, 0, 0.006, 2, 1)),
+        ([fetched(100, 0.0, 0)] * 2, gets(4), [], Fetching(0.0, 0.0, 0.0, 4)),
         ([job()], {}, [], Fetching(0.0, 0.0, 0.0, 0)),  # nothing had to be fetched: not known
         (TWICE, {}, [Path("checked.tsv")], Fetching()),  # the head fetches
         (TWICE, CAMPAIGN, [], Fetching()),  # all is there before it
-        (TWICE, ELSEWHERE | {"dataset": {"concurrent_gets": 3}}, [], Fetching(at_once=3)),
+        (TWICE, ELSEWHERE | gets(3), [], Fetching(at_once=3)),
     ],
 )
 def test_what_fetching_took_is_that_of_its_bytes_and_half_of_its_cpu_time(
@@ -161,10 +166,8 @@ def test_what_is_here_and_cached_is_not_fetched_or_read(tmp_path: Path) -> None:
     assert (found.plan.is_plain, clone_on(found.settings, found.places, "disk")) == (True, tmp_path / "bids")
     assert set(choose_first(found)) == {first, second}
     clone = situation(tmp_path)
-    assert (
-        clone_on(clone.settings, clone.places, "disk")
-        == Tier.from_settings(clone.settings.tiers["disk"]).folder("datasets") / "bids"
-    )
+    datasets = Tier.from_settings(clone.settings.tiers["disk"]).folder("datasets")
+    assert clone_on(clone.settings, clone.places, "disk") == datasets / "bids"
 
 
 CORES = len(os.sched_getaffinity(0))
@@ -178,13 +181,13 @@ def test_the_model_is_given_what_was_found(tmp_path: Path, monkeypatch: pytest.M
     given = found.inputs([], rehearsed)
     assert given.processors.others == pytest.approx(0.125 * CORES * 2)
     assert (given.observed, given.load_s, given.others_cpu_share) == (jobs, None, 0.125)
-    assert [(one.size_bytes, one.to_fetch_bytes, one.images) for one in given.participants] == [
-        (count * 9_000_000, count * 9_000_000, count) for count in (1, 3, 2, 2, 1)
+    assert given.participants == [
+        Participant(count * 9_000_000, to_fetch_bytes=count * 9_000_000, images=count) for count in (1, 3, 2, 2, 1)
     ]
     assert (given.jobs, given.copiers) == (found.jobs, 0)
     app = situation(tmp_path, *jobs, kind="folder", app={"image": "app.sif"}, in_containers=True)
     assert {one.images for one in app.inputs([], rehearsed).participants} == {1}, "an app takes all at once"
-    assert [job.phases for job in given.observed] == [job.phases for job in jobs]
+
     with monkeypatch.context() as quota:  # of one core: the others have what it leaves
         quota.setattr(advice_situation, "usable_cores", lambda: 1.0)
         assert found.inputs([], rehearsed).processors.others == max(0.0, given.processors.others - CORES + 1)
@@ -301,22 +304,22 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     beside = situation(tmp_path, shares={"staging_beside": 1})
     assert at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})[1] == 2
     much = at_parallelism(found, inputs_of([*given.observed, job(max_rss_bytes=1 << 50)]), HERE, 1, {})[0]
-    memory = HERE | {"work": "memory"}
-    tiers = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
+    in_memory = HERE | {"work": "memory"}
     for work in ("disk", "memory"):  # what counts is where the candidate's files are, not those of the next run
-        found = situation(tmp_path, tiers=tiers, placement={"work": work})
-        fitting = [at_parallelism(found, given, one, 4, {"mem_mb": 4 * need_mb})[1] for one in (HERE, memory)]
+        found = situation(tmp_path, tiers=MEMORY, placement={"work": work})
+        fitting = [at_parallelism(found, given, one, 4, {"mem_mb": 4 * need_mb})[1] for one in (HERE, in_memory)]
         assert fitting == [4, 3]
     left = much.page_cache.available_bytes / few.page_cache.available_bytes
     assert left == pytest.approx(0.1, rel=0.2), "a tenth is always left"
 
 
+EVERY_PHASE = job(phases=dict.fromkeys(PHASES, spent(cpu_s=1.0)))
+
+
 def test_too_few_participants_are_not_taken_for_too_little_memory(tmp_path: Path) -> None:
     """Of five participants no more than five run at once, however many cores there are and whatever the memory."""
-    memory = {"memory": {"path": "/dev/shm", "kind": "tmpfs"}}
-    found, figures = situation(tmp_path, tiers=memory), tier_figures("block", {1: 1e8}, {1: 1e9})
-    one = job(phases=dict.fromkeys(PHASES, spent(cpu_s=1.0)))
-    given = inputs_of([one], participants=[Participant(100)] * 5, probes={"disk": Probed(*[figures] * 3)})
+    found, figures = situation(tmp_path, tiers=MEMORY), tier_figures("block", {1: 1e8}, {1: 1e9})
+    given = inputs_of([EVERY_PHASE], participants=[Participant(100)] * 5, probes={"disk": Probed(*[figures] * 3)})
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     limits = [advice_row(found, given, HERE, "warm", 8, {"mem_mb": room * need_mb})["limit"] for room in (99, 2)]
     assert [AT_ONCE in limit for limit in limits] == [False, True]
@@ -324,19 +327,24 @@ def test_too_few_participants_are_not_taken_for_too_little_memory(tmp_path: Path
     assert [told(row, "work_tier in_use parallelism") for row in rows] == ["disk True 1", "disk True 8"], "as probed"
 
 
-QUIET: Any = {"shared": {"records": [], "others_cpu_share": 0.0}}
-"""A rehearsal that nobody disturbed."""
+def leaving(size_bytes: float) -> ObservedJob:
+    """A job that leaves so much of one image."""
+    left = job(size_bytes=9_000_000)
+    left.phases["stage_out"] = spent(written_bytes=size_bytes)
+    return left
+
+
+def needed(found: Situation, work: int = 0) -> str:
+    """Bytes that placing everything on the disk needs for dataset, work and results; nobody disturbed the rehearsal."""
+    given = found.inputs([], {"shared": {"records": [], "others_cpu_share": 0.0}})
+    return told(room_of(found, given, HERE, work), "dataset_needed_bytes work_needed_bytes results_needed_bytes")
 
 
 def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:
     """900 bytes are left of each of nine images, even if two of the same size do not tell that size matters."""
-    left = job(size_bytes=9_000_000)
-    left.phases["stage_out"] = spent(written_bytes=900.0)
-    for kind, whole in (("demo", 81_000_000), ("folder", 0)):  # a plain folder is read in place
-        found = situation(tmp_path, left, left, kind=kind)
-        row = room_of(found, found.inputs([], QUIET), HERE, 7)
-        needed = [row[f"{role}_needed_bytes"] for role in ("dataset", "work", "results")]
-        assert needed == [whole, 7, 9 * 900]
+    both = [leaving(900)] * 2
+    assert needed(situation(tmp_path, *both), 7) == f"81000000 7 {9 * 900}"
+    assert needed(situation(tmp_path, *both, kind="folder"), 7) == f"0 7 {9 * 900}", "a plain folder is read in place"
 
 
 def test_a_work_tier_with_room_for_some_is_predicted_for_those_since_a_run_waits(tmp_path: Path) -> None:
@@ -344,16 +352,16 @@ def test_a_work_tier_with_room_for_some_is_predicted_for_those_since_a_run_waits
 
     Further participants are copied there as far as there is room, and the largest are analysed first.
     """
-    given = inputs_of([job(phases=dict.fromkeys(PHASES, spent(cpu_s=1.0)))])
+    given = inputs_of([EVERY_PHASE])
     alone = situation(tmp_path, shares={"staging_beside": 0})
-    needed = [at_parallelism(alone, given, HERE, count, {})[2] for count in (1, 2, 3, 4)]
+    rooms = [at_parallelism(alone, given, HERE, count, {})[2] for count in (1, 2, 3, 4)]
     for room, beside, expected in ((2, 0, (2, 2)), (3, 1, (3, 3)), (4, 1, (3, 4)), (0, 1, (1, 1))):
-        capacity = needed[room - 1] + 1 if room else needed[0] - 1
+        capacity = rooms[room - 1] + 1 if room else rooms[0] - 1
         tiers = {"small": {"path": str(tmp_path), "kind": "block", "capacity": f"{capacity}B"}}
         found = situation(tmp_path, shares={"staging_beside": beside}, tiers=tiers)
         small = HERE | {"work": "small"}
         _, at_once, work = at_parallelism(found, given, small, 3, {})
-        assert (at_once, needed.index(work) + 1) == expected
+        assert (at_once, rooms.index(work) + 1) == expected
         assert room_of(found, given, small, work)["fits"] is (room > 0)
 
 
@@ -361,34 +369,17 @@ def test_an_app_needs_room_for_the_copy_of_its_group_level_on_the_work_tier_and_
     tmp_path: Path,
 ) -> None:
     """That such a placement fits was said where the group level had no room, or its outputs were stored once."""
-    left = job(size_bytes=9_000_000)
-    left.phases["stage_out"] = spent(written_bytes=9e12)
-    app: dict[str, Any] = {"app": {"image": "app.sif"}, "in_containers": True}
+    app: dict[str, Any] = {"app": {"image": "app.sif"}, "in_containers": True, "kind": "folder"}
+    left = leaving(9)
     found = situation(tmp_path, left, **app)
     done(found, "sub-01", "sub-02")
-    row = room_of(found, found.inputs([], QUIET), HERE, 0)
-    assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (5 * 9e12, (3 + 5) * 9e12)
+    assert needed(found) == f"0 {5 * 9} {(3 + 5) * 9}"
     in_campaign = situation(tmp_path / "campaign", left, **app, **CAMPAIGN)
-    row = room_of(in_campaign, in_campaign.inputs([], QUIET), HERE, 0)
-    assert row["work_needed_bytes"] < row["results_needed_bytes"] == 5 * 9e12, "its runs have no group level"
+    assert needed(in_campaign) == f"0 0 {5 * 9}", "its runs have no group level"
     of_two = situation(tmp_path / "sites", left, **app)
-    images = zip(("a/1", "a/2", "b/1", "b/2", "b/3"), of_two.participants.values(), strict=True)
-    vars(of_two)["participants"] = dict(images)
-    row = room_of(of_two, of_two.inputs([], QUIET), HERE, 0)
-    assert (row["work_needed_bytes"], row["results_needed_bytes"]) == (3 * 9e12, (5 + 5) * 9e12), "a site at a time"
-
-
-def test_tiers_on_one_file_system_have_its_room_but_once(tmp_path: Path) -> None:
-    """The app's work takes two fifths of what is free, and its results four: each fits, and both do not."""
-    (tmp_path / "beside").mkdir()
-    tiers = {"beside": {"path": str(tmp_path / "beside"), "kind": "block"}}
-    left = job(size_bytes=9_000_000)
-    left.phases["stage_out"] = spent(written_bytes=0.4 * shutil.disk_usage(tmp_path).free / 5)
-    found = situation(tmp_path, left, tiers=tiers, app={"image": "app.sif"}, in_containers=True)
-    row = room_of(found, found.inputs([], QUIET), HERE | {"results": "beside"}, 0)
-    assert max(row["work_needed_bytes"], row["results_needed_bytes"]) < row["results_free_bytes"]
-    assert not row["fits"]
-    assert "(dataset and work and results) on disk and beside, has" in row["reason"]
+    names = "a/1", "a/2", "b/1", "b/2", "b/3"
+    vars(of_two)["participants"] = dict(zip(names, of_two.participants.values(), strict=True))
+    assert needed(of_two) == f"0 {3 * 9} {(5 + 5) * 9}", "a site at a time"
 
 
 def test_an_analysis_is_known_by_its_tool_its_options_and_its_image_in_containers() -> None:
@@ -421,13 +412,13 @@ def test_as_many_at_once_are_judged_as_there_are_cores_for_or_the_cluster_is_let
 
 
 def test_the_advice_asks_for_probes_of_used_tiers_and_for_a_rehearsal_on_this_machine(tmp_path: Path) -> None:
-    tiers = {"tmpfs": {"path": "/dev/shm", "kind": "tmpfs"}, "gone": {"path": str(tmp_path / "no"), "kind": "block"}}
+    tiers = MEMORY | {"gone": {"path": str(tmp_path / "no"), "kind": "block"}}
     tiers["full"] = {"path": str(tmp_path), "kind": "block", "capacity": "1 MB"}
     found = situation(tmp_path, tiers=tiers)
     here, there = plan_of(found, 2), plan_of(found, 2, elsewhere=True)
     no_image = plan_of(situation(tmp_path, tiers=tiers, placement={"images": "gone"}), 2)
     for plan in (here, no_image):
-        assert [table.stem for table in plan.probed("")] == ["disk", "tmpfs"]
+        assert [table.stem for table in plan.probed("")] == ["disk", "memory"]
     assert (here.rehearsal(), here.checks) == ([found.places.advice / "rehearsal.json"], [])
     assert (there.rehearsal(), there.checks) == ([], [found.places.checked("c1")])
     calibration = tmp_path / "calibration.json"

@@ -35,6 +35,7 @@ from neurotier.core.tiers import find_mount
 from neurotier.dataset.commands import prepare_environment
 from neurotier.run.bigbrain_job import forget_interrupted, forget_others
 from support import JOB_ENVIRONMENT, git, wait_for
+from told import told
 
 GIVEN = "given"  # what Spark does when it reads files itself
 
@@ -79,13 +80,14 @@ def test_volume_is_split_along_all_axes(tmp_path: Path, name: str, split: list[i
 
 
 def test_a_volume_that_does_not_fit_and_a_folder_without_blocks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no \*\.nii, \*\.nii\.gz"):
-        make(tmp_path, source=str(tmp_path))
-    file = save(tmp_path / "volume.nii", np.full((4, 4, 4), -1, np.int16))
-    with pytest.raises(InputError, match=r"volume\.nii: has voxels from -1 to -1, which uint16 cannot hold"):
-        make(tmp_path, source=str(file), split=[2, 2, 2])
-    with pytest.raises(InputError, match=r"is of shape 4 x 4 x 4, which cannot be split in 5 x 5 x 5"):
-        make(tmp_path, source=str(file))
+    file = save(tmp_path / "negative" / "volume.nii", np.full((4, 4, 4), -1, np.int16))
+    for source, split, line in (
+        (tmp_path, 2, r"holds no \*\.nii, \*\.nii\.gz"),
+        (file, 2, r"volume\.nii: has voxels from -1 to -1, which uint16 cannot hold"),
+        (file, 5, "is of shape 4 x 4 x 4, which cannot be split in 5 x 5 x 5"),
+    ):
+        with pytest.raises(InputError, match=line):
+            make(tmp_path, source=str(source), split=[split] * 3)
 
 
 @pytest.mark.parametrize("pairing", [STREAMING, PUBLISHED, GIVEN])
@@ -164,8 +166,7 @@ def test_blocks_of_a_folder_are_copied_as_they_are_and_packed_ones_unpacked(
     for left in ("given/folder.nii", "blocks/folder"):
         (tmp_path / left).mkdir(parents=True)
     blocks = make(tmp_path, source=str(tmp_path / "given"))
-    named = [(block.block, block.shape, block.dtype) for block in blocks]
-    assert named == [(f"part_{n}", "13x11x7", "<u2") for n in range(2)]
+    assert [told(block, "block shape dtype") for block in blocks] == ["part_0 13x11x7 <u2", "part_1 13x11x7 <u2"]
     task = task_of(tmp_path, blocks)
     for file, block in zip(given, blocks, strict=True):
         content = file.read_bytes()
@@ -215,16 +216,16 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
     copy = clone(str(dataset.pathobj), str(tmp_path / "clone"), result_renderer="disabled")
     folder = copy.pathobj / "blocks"
     first = folder / "part_0.nii.gz"
-    settings = settings_at(bigbrain={"source": str(folder)})
-    plan = BigBrainPlan(settings, Places.from_settings(settings))
+    configured = settings_at(bigbrain={"source": str(folder)})
+    plan = BigBrainPlan(configured, Places.from_settings(configured))
     asked = plan.blocks_params(SimpleNamespace(tier="disk"))
 
-    def refused(line: str, **given: int) -> None:
-        with pytest.raises(SourceError, match=rf"^{re.escape(line)}"):
+    def refused(file: Path, line: str, **given: int) -> None:
+        with pytest.raises(SourceError, match=rf"^block {file.name[:6]} \({file}\): its content is not here{line}"):
             make(tmp_path, source=str(folder), **given)
 
-    refused(f"block part_0 ({first}): its content is not here, nor that of 2 more; datalad get {folder}")
-    refused(f"block part_0 ({first}): its content is not here; datalad get {first}", count=1)
+    refused(first, f", nor that of 2 more; datalad get {folder}")
+    refused(first, f"; datalad get {first}", count=1)
 
     copy.get("blocks", result_renderer="disabled")
     blocks = make(tmp_path, source=str(folder))
@@ -233,10 +234,10 @@ def test_blocks_of_a_datalad_dataset_without_content_are_said(tmp_path: Path) ->
 
     second = folder / "part_1.nii.gz"
     copy.drop(str(second), result_renderer="disabled")
-    refused(f"block part_1 ({second}): its content is not here; datalad get ")
+    refused(second, "; datalad get ")
     git(copy.pathobj, "annex", "unlock", str(second))  # now a pointer, no link
     assert second.is_file()
-    refused(f"block part_1 ({second}): its content is not here; datalad get ")
+    refused(second, "; datalad get ")
 
 
 def test_runs_that_are_through_stay_and_others_begin_anew(tmp_path: Path) -> None:

@@ -76,8 +76,11 @@ def default_kernel(exact: Bench) -> Iterator[Bench]:
         switch.write_text("1")
 
 
-def close(measured: float, truth: float, share: float = 0.01, floor: float = START_S) -> bool:
-    return abs(measured - truth) <= share * truth + floor
+def is_true(
+    name: str, said: dict[str, Any], truth: dict[str, Any], share: float = 0.01, floor: float = START_S
+) -> bool:
+    """Whether a figure is that of the truth, but for a share of it and for so much."""
+    return bool(abs(said[name] - truth[name]) <= share * truth[name] + floor)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,7 @@ def close(measured: float, truth: float, share: float = 0.01, floor: float = STA
 )
 def test_cpu_time_is_exact_for_everyone(where: Bench, load: tuple[object, ...], ordinary: bool) -> None:
     truth, said = where.metered(*load, ordinary=ordinary)
-    assert close(said["cpu_s"], truth["cpu_s"])
+    assert is_true("cpu_s", said, truth)
     assert said["cpu_source"] == "wait4"
 
 
@@ -100,7 +103,7 @@ def test_children_of_microseconds_and_those_nobody_waits_for_are_counted(
 ) -> None:
     truth, said = exact.metered(load[0], count, *load[1:])
     assert said["processes"] == truth["processes"] == count + 1
-    assert close(said["cpu_s"], truth["cpu_s"], share=0.02)
+    assert is_true("cpu_s", said, truth, share=0.02)
     assert said["cpu_source"] == source
 
 
@@ -115,7 +118,7 @@ def test_an_ordinary_user_sees_children_nobody_waits_for(where: Bench) -> None:
 def test_waiting_for_a_core_is_what_the_scheduler_says(exact: Bench) -> None:
     truth, said = exact.metered("children", 4 * CPUS, 0.3, 4 * CPUS)
     assert truth["run_queue_s"] > 1
-    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.05)
+    assert is_true("run_queue_s", said, truth, share=0.05)
     assert said["account"] in SEVERAL
     assert said["account_run_queue_s"] / said["wall_s"] > 0.5  # four compete for each
     assert said["residual_s"] == pytest.approx(0, abs=0.02 * said["wall_s"])
@@ -125,8 +128,8 @@ def test_waiting_for_a_core_is_what_the_scheduler_says(exact: Bench) -> None:
 def test_threads_count_in_thread_seconds_and_in_wall_time(exact: Bench) -> None:
     truth, said = exact.metered("threads", 2 * CPUS, 0.5)
     assert said["threads"] == truth["threads"] == 2 * CPUS + 1
-    assert close(said["cpu_s"], truth["cpu_s"], floor=2 * START_S)
-    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.05, floor=2 * START_S)
+    assert is_true("cpu_s", said, truth, floor=2 * START_S)
+    assert is_true("run_queue_s", said, truth, share=0.05, floor=2 * START_S)
     assert said["account"] in SEVERAL
     assert sum(said[part] for part in ACCOUNT) + said["residual_s"] == pytest.approx(said["wall_s"])
     assert said["run_queue_s"] > said["account_run_queue_s"]
@@ -196,7 +199,7 @@ def test_asynchronous_calls(where: Bench, disk: Path, engine: str, calls: str, o
 def test_sleep_is_neither_cpu_nor_storage(exact: Bench, ordinary: bool) -> None:
     truth, said = exact.metered("sleep", 1, ordinary=ordinary)
     # a process that gets no core between its record and its end is waited for asleep: up to 0.1 s where four compete
-    assert close(said["account_other_s"], truth["account_other_s"], share=0.02, floor=0.1)
+    assert is_true("account_other_s", said, truth, share=0.02, floor=0.1)
     assert said["account"] in (["sampled"] if ordinary else ONE)
     assert abs(said["residual_s"]) <= 0.02 * said["wall_s"]
 
@@ -209,9 +212,9 @@ def test_bytes_on_a_device(where: Bench, disk: Path, way: str, ordinary: bool) -
     truth, said = where.metered(way, disk, 48, ordinary=ordinary)
     assert truth["device_written_bytes"] >= 48 * MIB
     for name in ("logical_read_bytes", "logical_written_bytes"):
-        assert close(said[name], truth[name], floor=0.25 * MIB)  # the interpreter reads its own files
+        assert is_true(name, said, truth, floor=0.25 * MIB)  # the interpreter reads its own files
     for name in ("device_read_bytes", "device_written_bytes"):
-        assert close(said[name], truth[name], share=0.02, floor=2 * MIB)
+        assert is_true(name, said, truth, share=0.02, floor=2 * MIB)
     assert said["bytes_source"] == "procfs"
 
 
@@ -228,7 +231,7 @@ def test_slow_device_is_waited_for(exact: Bench) -> None:
         truth, said = exact.metered("direct", slow, 6, 256)
     assert waited_for_storage(said)
     if "block_io_s" in truth and said["account"] != "sampled":
-        assert close(said["block_io_s"], truth["block_io_s"], share=0.05, floor=0.05)
+        assert is_true("block_io_s", said, truth, share=0.05, floor=0.05)
 
 
 @tried_again
@@ -239,7 +242,7 @@ def test_ordinary_user_gets_samples_and_no_zeros_for_what_is_unknown(where: Benc
     assert said["wait_source"] == said["account"] == "sampled"
     assert said["account_reason"] == NOT_ROOT
     assert said["seen_share"] > 0.8
-    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.25)
+    assert is_true("run_queue_s", said, truth, share=0.25)
     for unknown in ("memory_stall_s", "account_memory_stall_s", "processes", "threads", "thread_s"):
         assert said[unknown] is None
 
@@ -251,7 +254,7 @@ def test_default_kernel_still_gives_an_account(default_kernel: Bench, ordinary: 
     truth, said = default_kernel.metered("children", 2 * CPUS, 0.6, 2 * CPUS, ordinary=ordinary)
     assert said["account"] == said["wait_source"] == "sampled"
     assert said["account_reason"] == (NOT_ROOT if ordinary else SWITCHED_OFF)
-    assert close(said["run_queue_s"], truth["run_queue_s"], share=0.25 if ordinary else 0.05)
+    assert is_true("run_queue_s", said, truth, share=0.25 if ordinary else 0.05)
     assert said["memory_stall_s"] is None
     with throttled(64, 8 * MIB) as slow:
         _, said = default_kernel.metered("direct", slow, 6, 256, ordinary=ordinary)
