@@ -75,15 +75,15 @@ def test_a_stall_is_what_was_added_where_it_is_known_of_both_ends() -> None:
 
 APART: dict[str, Any] = {"least_s": 4.0, "most_s": 6.0, "seen_s": 5.0, "turned_squared": 1.0}
 """The tree was active for 5 s, give or take 1."""
+BOOKED = branch(runtime_ns=3, run_queue_ns=1.5, block_io_ns=0.5, memory_ns=0.25)
 UNBOOKED: dict[str, Any] = {"block_io_s": None, "memory_stall_s": None}
 
 
 def test_one_thread_is_asleep_for_the_rest() -> None:
     in_turn: dict[str, Any] = {"most_s": 5.0}  # by the books of live threads, which lack stalls for memory
-    booked = branch(runtime_ns=3, run_queue_ns=1.5, block_io_ns=0.5, memory_ns=0.25)
-    assert account(booked, sampler(activity=in_turn)) == "exact 2 1 1.5 0.5 0.25 4.75 0"
+    assert account(BOOKED, sampler(activity=in_turn)) == "exact 2 1 1.5 0.5 0.25 4.75 0"
     by_turns = sampler(activity=in_turn, most_active=2)
-    assert account(booked, by_turns).startswith("exact"), "awake by turns in one look"
+    assert account(BOOKED, by_turns).startswith("exact"), "awake by turns in one look"
     assert account(wait_source="sampled") == "sampled 2 1 1.5 0.5 0.25 4.75 0"
     assert account(late_s=0.5) == "exact 2 1 2 0.5 0.25 4.25 0", "what the meter noticed late was waiting for a core"
     assert account(late_s=6) == "exact 2 1 6.25 0.5 0.25 0 0"
@@ -93,13 +93,13 @@ def test_one_thread_is_asleep_for_the_rest() -> None:
 
 
 def test_one_thread_waited_no_longer_than_it_was_off_a_core() -> None:
-    waits: list[tuple[float, dict[str, Any]]] = [
-        (8.0, {}),
-        (1.0, {}),
-        (1.0, {"run_queue_s": None, "user_s": 8.5}),
-        (1.0, {"user_s": 9.5}),
-    ]
-    assert [usage(**figures).off_core(sampled_s, sampler()) for sampled_s, figures in waits] == [5.5, 1.0, 0.5, 0.0]
+    for figures, sampled_s, expected_s in (
+        ({}, 8.0, 5.5),
+        ({}, 1.0, 1.0),
+        ({"run_queue_s": None, "user_s": 8.5}, 1.0, 0.5),
+        ({"user_s": 9.5}, 1.0, 0.0),
+    ):
+        assert usage(**figures).off_core(sampled_s, sampler()) == expected_s
     assert usage(user_s=9.5).off_core(1.0, sampler(most_active=2)) == 1.0, "of several, another may wait meanwhile"
 
 
@@ -128,9 +128,9 @@ def test_several_threads_are_scaled_to_the_time_in_which_one_was_active() -> Non
     assert account(branch(overlap_ns=0.1), apart).startswith("exact")
     # lifetimes show no overlap if the parent sleeps when its children are gone; the books do: active for 3.5 of 5 s
     one_alone = sampler(activity={"least_s": 3.5, "most_s": 3.5, "seen_s": 3.5})
-    booked = branch(runtime_ns=3, run_queue_ns=1.5, block_io_ns=0.5, memory_ns=0.25)
-    assert account(booked, one_alone).startswith("scaled"), "1.5 s overlapped"
-    assert account(booked, one_alone).endswith(" 6.25 0")
+    overlapped = account(BOOKED, one_alone)
+    assert overlapped.startswith("scaled")
+    assert overlapped.endswith(" 6.25 0"), "1.5 s overlapped"
     short = branch(runtime_ns=1.5, run_queue_ns=1.5, block_io_ns=0.5)
     assert account(short, one_alone).startswith("exact"), "ending took 1.5 s, which neither records nor books have"
     # children lived for 13 s in 10: for 3 of them two were there, and did something for as long as they were active
@@ -174,17 +174,21 @@ def test_bytes_are_what_was_moved_in_between_and_unknown_where_calls_are_not_cou
     unknown.take_bytes(None)
     unknown.refuse_bytes("aio")
     assert told(unknown, MOVED) == "- - - - - -"
-    assert (found.record()["cpu_s"], found.record()["io_s"]) == (3, 7)
+    assert told(found.record(), "cpu_s io_s") == "3 7"
 
 
 def exits(
-    names: str, records: Mapping[str, float], samples: Sampler | None = None, delays: bool = True, **figures: Any
+    names: str,
+    records: Mapping[str, float],
+    samples: Sampler | None = None,
+    delays: bool = True,
+    counted: list[int] | None = None,
+    **figures: Any,
 ) -> str:
     """What is known of a phase after the exit records of its processes, and the bytes counted before."""
-    found = usage(**{name: value for name, value in figures.items() if name != "counted"})
-    if "counted" in figures:
-        found.take_bytes(figures["counted"])
-    samples = samples or sampler()
+    found, samples = usage(**figures), samples or sampler()
+    if counted:
+        found.take_bytes(counted)
     samples.delays = delays
     found.take_exits(branch(**records), samples, True)
     return told(found, names)

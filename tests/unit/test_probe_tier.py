@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,9 @@ run_fio(FioJob("long", "write", 4096, 1 << 20, streams=2, runtime_s=60, repeat=T
 """
 
 
+ENDLESS = FioJob("w", "write", 4096, MIB, streams=2, runtime_s=300, repeat=True, options={"rate": "100k"})
+
+
 @pytest.mark.parametrize("where", ["tmp_path", "memory_folder"])
 def test_a_job_says_what_it_moved(where: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(where)
@@ -68,15 +72,14 @@ def test_what_fio_refuses_is_one_line(tmp_path: Path, job: FioJob, line: str) ->
 
 def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="fio did not end within 1 s"):
-        run_fio(FioJob("w", "write", 4096, MIB, streams=2, runtime_s=60, repeat=True), tmp_path, 1)
+        run_fio(ENDLESS, tmp_path, 1)
     assert processes_in(tmp_path) == []
 
 
 def test_fio_that_was_suspended_has_measured_nothing(tmp_path: Path) -> None:
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGCONT)).start()
-    job = FioJob("w", "write", 4096, MIB, runtime_s=2, repeat=True, options={"rate": "100k"})
     with pytest.raises(ToolError, match="fio was suspended and resumed, so that its times mean nothing"):
-        run_fio(job, tmp_path, 60)
+        run_fio(replace(ENDLESS, runtime_s=2), tmp_path, 60)
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGCONT)).start()  # to one that fails, its own error matters
     ended = run_call(["sh", "-c", "sleep 1; echo why >&2; exit 3"], tmp_path, 60, "here")
     assert (ended.returncode, ended.stderr) == (3, "why\n")
@@ -107,9 +110,8 @@ def test_fio_whose_process_is_killed_has_failed_at_once(tmp_path: Path, victim: 
 
     killer = threading.Thread(target=kill)
     killer.start()
-    job = FioJob("w", "write", 4096, MIB, streams=2, runtime_s=300, repeat=True, options={"rate": "100k"})
     with pytest.raises(ToolError, match=rf"^w \(psync, buffered\) in .*: fio: {re.escape(what)}"):
-        run_fio(job, tmp_path, 60)
+        run_fio(ENDLESS, tmp_path, 60)
     killer.join()
     assert processes_in(tmp_path) == []
 
@@ -266,17 +268,18 @@ ROWS = [
 
 
 def test_findings_say_who_is_fastest_and_who_stops() -> None:
-    assert probe.concurrency(Data({"probe": ROWS}, None)).says == (
+    def said(rows: list[Row]) -> str:
+        return probe.concurrency(Data({"probe": rows}, None)).says
+
+    assert said(ROWS) == (
         "With up to 96 streams, tmpfs reads 480 GB/s, 4,174 times as much as nfs; tmpfs gains up to 96 streams; "
         "disk gains up to 4 streams; nfs gains nothing from a second stream"
     )
     alike = [*probed("disk", "block", 51 * MB, 51 * MB), *probed("same", "block", 50 * MB, 50 * MB)]
-    assert probe.concurrency(Data({"probe": alike}, None)).says.startswith(
-        "With up to 96 streams, disk reads 51.0 MB/s, about as much as same; "
-    )
+    assert said(alike).startswith("With up to 96 streams, disk reads 51.0 MB/s, about as much as same; ")
     fewer = [row for row in probed("fewer", "block", 60 * MB, 900 * MB) if row["streams"] <= 2]
     further = probed("further", "block", 30 * MB, 900 * MB)
-    assert probe.concurrency(Data({"probe": [*further, *fewer]}, None)).says == (
+    assert said([*further, *fewer]) == (
         "With up to 2 streams, fewer reads 120 MB/s, 2.00 times as much as further; fewer gains up to 2 streams; "
         "further gains up to 32 streams"
     ), "what one reads with streams that the other was not probed with is no advantage"
