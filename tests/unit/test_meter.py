@@ -190,19 +190,21 @@ def test_the_wall_time_of_a_command_that_was_paused_is_not_divided(
     tmp_path: Path, request: pytest.FixtureRequest, paused: str
 ) -> None:
     """Ctrl-Z stops the whole group; `docker pause` and Slurm freeze it without a signal."""
-    lasting = "echo ready; until [ -e go ]; do sleep 0.05; done"
-    process = start("--record", "record", "sh", "-c", lasting, start_new_session=True, cwd=tmp_path)
+    group = request.getfixturevalue("control_group") if paused == "frozen" else tmp_path
+    process = start(
+        *("--record", "record", "sh", "-c", "echo ready; until [ -e go ]; do sleep 0.05; done"),
+        cwd=tmp_path,
+        process_group=0,
+        preexec_fn=lambda: (group / "cgroup.procs").write_text("0"),
+    )
     if paused == "stopped":
         os.killpg(process.pid, signal.SIGSTOP)
         time.sleep(1)
         os.killpg(process.pid, signal.SIGCONT)
     elif paused == "frozen":
-        control_group = request.getfixturevalue("control_group")
-        for pid in (process.pid, *(one.pid for one in psutil.Process(process.pid).children(recursive=True))):
-            (control_group / "cgroup.procs").write_text(str(pid))
-        (control_group / "cgroup.freeze").write_text("1")
+        (group / "cgroup.freeze").write_text("1")
         time.sleep(FROZEN_S + 0.5)
-        (control_group / "cgroup.freeze").write_text("0")
+        (group / "cgroup.freeze").write_text("0")
     (tmp_path / "go").touch()
     assert process.wait(timeout=PATIENCE_S) == 0
     said = json.loads((tmp_path / "record").read_text())
@@ -245,29 +247,22 @@ def test_no_orphan_stays(tmp_path: Path) -> None:
     assert not psutil.pid_exists(int((tmp_path / "daemon").read_text()))
 
 
-def test_record_has_every_key_of_the_schema(tmp_path: Path) -> None:
-    record = tmp_path / "record.jsonl"
-    for _ in range(2):
-        done = meter(
-            "--record", str(record), "--phase", "compute", "--tier", f"work={tmp_path}", "--", "sh", "-c", "exit 3"
-        )
-        assert (done.returncode, done.stderr) == (3, b"")  # nothing for people where there is no terminal
-    lines = [json.loads(line) for line in record.read_text().splitlines()]
-    assert [(line["phase"], line["exit_code"]) for line in lines] == [("compute", 3)] * 2
+def test_meters_that_share_a_record_write_whole_lines_with_every_key_of_the_schema(tmp_path: Path) -> None:
+    words = "--record", "record", "--phase", "compute", "--tier", "work=.", "--", "sh", "-c"
+    meters = [
+        subprocess.Popen([*METER, *words, f"exit {code}"], stderr=subprocess.PIPE, cwd=tmp_path) for code in range(8)
+    ]
+    for code, process in enumerate(meters):
+        assert process.communicate()[1] == b"", "nothing for people where there is no terminal"
+        assert process.returncode == code
+    lines = [json.loads(line) for line in (tmp_path / "record").read_text().splitlines()]
+    assert sorted((line["phase"], line["exit_code"]) for line in lines) == [("compute", code) for code in range(8)]
     for line in lines:
         checker("meter")(line)
         assert set(line) == set(columns("meter"))
         for flow in line["tiers"]:
             checker("flow")(flow)
             assert set(flow) - {FILE_SIZES} == set(columns("flow"))
-
-
-def test_meters_that_share_a_record_do_not_mix_lines(tmp_path: Path) -> None:
-    record = tmp_path / "record.jsonl"
-    meters = [subprocess.Popen([*METER, "-q", "--record", str(record), "--", "echo", str(n)]) for n in range(8)]
-    assert [process.wait() for process in meters] == [0] * 8
-    echoed = [json.loads(line)["command"][1] for line in record.read_text().splitlines()]
-    assert sorted(echoed) == [str(number) for number in range(8)]
 
 
 @pytest.mark.alone  # a campaign of another test would empty the page cache
