@@ -104,6 +104,15 @@ def test_the_verdict_says_where_the_time_went_of_those_who_have_an_account() -> 
     assert time_line(none) == "A participant took 1.00 s (medians): 0.50 s of CPU time.", "there is no such figure"
 
 
+def test_causes_of_a_participant_are_unknown_if_its_longest_phase_has_no_account() -> None:
+    """Only the 0.1 s of staging had an account, and of a participant it was said: "0.050 s computing"."""
+    rows = [row | {"phase": "stage_in"} for row in made(("sub-1", 0.0, 0.1, 0.05))]
+    rows += [without_account(row) for row in made(("sub-1", 0.1, 20.0, 9.95))]
+    (job,) = participant_jobs(rows)
+    assert time_line([job]) == "A participant took 20.1 s (medians): 10.0 s of CPU time."
+    assert (job["account_run_queue_s"], job["account_block_io_s"]) == (None, None)
+
+
 def test_sentences_state_the_finding(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5)
     rows = made(("SiteA/sub-1", 0.0, 10.0, 9.0), ("SiteA/sub-2", 5.0, 31.2, 29.4))

@@ -20,6 +20,7 @@ from neurotier.core.settings import Settings
 from neurotier.core.tables import Row, Rows, gathered, read_table
 from neurotier.meter.usage import ACCOUNT
 from neurotier.pages.kit.page import Data
+from neurotier.run.profile_tables import account_sum_s
 
 Record = dict[str, Any]
 
@@ -158,12 +159,14 @@ def began(cluster: Iterable[Row]) -> Rows:
 
 
 def participant_jobs(profile: Iterable[Row]) -> Rows:
-    """A row for each participant job, slowest first: its ``phases``, which are rows of the profile, and their sums."""
+    """A row for each participant job, slowest first: its ``phases``, which are rows of the profile, and their sums;
+    those of causes are unknown if more than 1 % of the wall time has no account."""
     rows = []
     for (participant, run), phases in gathered(((row["participant"], row["run"]), row) for row in profile).items():
         found: Row = {"participant": participant, "run": run, "phases": phases}
         found["start_s"] = min(row["start_s"] for row in phases)
-        found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", *ACCOUNT, "staged_bytes")}
+        found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", "staged_bytes")}
+        found |= {name: account_sum_s(phases, name) for name in ACCOUNT}
         found |= {f"{phase}_s": total(row["wall_s"] for row in phases if row["phase"] == phase) for phase in PHASES}
         rows.append(found | {"peak_memory_bytes": max(row["max_rss_bytes"] for row in phases)})
     return sorted(rows, key=lambda row: (-row["wall_s"], row["participant"]))

@@ -43,7 +43,6 @@ from neurotier.pages.report.data import (
     TABLES,
     Record,
     ReportData,
-    accounted,
     began,
     collect,
     doubts,
@@ -111,7 +110,7 @@ SPENT = {"computing": CPU, "waiting for a core": (RUN_QUEUE,), "waiting for stor
 
 def time_line(jobs: Sequence[Row]) -> str:
     """What the time of a participant was spent on, in words: medians over several participants, as far as known."""
-    jobs, parts = accounted(jobs) or jobs, []
+    jobs, parts = [job for job in jobs if job[CPU[0]] is not None] or jobs, []
     for name, causes in SPENT.items():
         if known := [sum(job[cause] for cause in causes) for job in jobs if job[causes[0]] is not None]:
             parts.append(f"{seconds(statistics.median(known))} {name}")
