@@ -78,8 +78,6 @@ KNOWN: dict[str, str] = {
     "(self.tiers['dataset'].free_bytes() > self.bytes_of([*fetching, name]) + RESERVE_BYTES)": "a byte of a free tier",
     "advice/situation.py: cores = len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
     "model/this_machine.py: ends = vars((high if where > 0 else low).tiers[served]): where > 0 -> (where >= 0)": NEVER,
-    'advice/predict.py: made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else '
-    "inside: 0.0 -> (1)": "slots are given whatever the amount",
     "model/fluid.py: self.begin(len(tasks) + len(jobs) + number, self.fetch(number, arrival)): len(tasks) + "
     "len(jobs) + number -> (len(tasks) + len(jobs) - number)": "an order of equals",
     "advice/predict.py: FURTHEST = math.log(10): 10 -> (20)": ANY,

@@ -294,16 +294,18 @@ def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path, monkeypa
 
 def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_that_one_took(tmp_path: Path) -> None:
     """Room for two and a half of the five: two; and for one where there is not even that."""
-    found, given = situation(tmp_path), inputs_of([job(max_rss_bytes=1 << 20)])
+    found, given = situation(tmp_path), inputs_of([job(max_rss_bytes=1 << 20)], participants=[Participant(1)] * 5)
     need_mb = found.plan.of(found.remaining[0]).mem_mb
     for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
-        assert at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})[1] == expected
+        inputs, at_once, _ = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
+        assert at_once == expected
+        assert [one.memory for one in inputs.participants] == pytest.approx([min(1, 1 / room)] * 5, rel=0.02)
     few, at_once, _ = at_parallelism(found, given, HERE, 4, {})
     assert at_once == 4
     assert at_parallelism(found, given, HERE, 96, {})[1] == 5
     beside = situation(tmp_path, shares={"staging_beside": 1})
     assert at_parallelism(beside, given, HERE, 4, {"mem_mb": int(2.5 * need_mb)})[1] == 2
-    much = at_parallelism(found, inputs_of([*given.observed, job(max_rss_bytes=1 << 50)]), HERE, 1, {})[0]
+    much = at_parallelism(found, replace(given, observed=[*given.observed, job(max_rss_bytes=1 << 50)]), HERE, 1, {})[0]
     in_memory = HERE | {"work": "memory"}
     for work in ("disk", "memory"):  # what counts is where the candidate's files are, not those of the next run
         found = situation(tmp_path, tiers=MEMORY, placement={"work": work})
@@ -352,7 +354,7 @@ def test_a_work_tier_with_room_for_some_is_predicted_for_those_since_a_run_waits
 
     Further participants are copied there as far as there is room, and the largest are analysed first.
     """
-    given = inputs_of([EVERY_PHASE])
+    given = inputs_of([EVERY_PHASE], participants=[Participant(1)] * 5)
     alone = situation(tmp_path, shares={"staging_beside": 0})
     rooms = [at_parallelism(alone, given, HERE, count, {})[2] for count in (1, 2, 3, 4)]
     for room, beside, expected in ((2, 0, (2, 2)), (3, 1, (3, 3)), (4, 1, (3, 4)), (0, 1, (1, 1))):

@@ -37,6 +37,7 @@ from neurotier.advice.predict import (
 )
 from neurotier.advice.small_files import drawn_files
 from neurotier.core.settings import ROLES
+from neurotier.model.fluid import simulate
 from neurotier.model.machine import Machine, PageCache, Processors, Step, Workload
 from neurotier.model.this_machine import FileCost, Probed, TierFigures, machine_of, machines_of
 from probed_tiers import inputs_of, job_of, spent, tier_figures
@@ -138,7 +139,8 @@ def test_what_may_be_dirty_is_shared_by_those_who_run_at_once(at_once: int, stay
     cache = PageCache(1000.0, background_ratio=0.1, ratio=0.3)
     changes = {"probes": {"disk": probed(1.0, 1.0, 0.0)}, "page_cache": cache, "participants": [Participant(100)]}
     given = inputs_of([job(100, 1.0, written_bytes=150.0)], **changes)
-    made = workload(given, replace(STORAGE, tiers=ON_DISK), at_once, given.participants)
+    storage = replace(STORAGE, tiers=ON_DISK, figures={"disk": given.probes["disk"].usual})
+    made = workload(given, storage, at_once, given.participants)
     assert [step.cached for step in made.tasks[0] if step.kind == "write"] == [stays]
 
 
@@ -209,12 +211,12 @@ def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() ->
     first, second = shared(1).jobs
     # as long as the largest takes to start; and programs
     assert [[step.amount for step in one.launch] for one in (first, second)] == [[1.5, 7], [1.5, 0]]
-    assert (first.slots, first.at_once) == ({"stage_in": 1, "compute": 1, "stage_out": 1}, 2)
+    assert (first.slots, first.at_once) == ({"memory": 1.001, "stage_in": 1, "compute": 1, "stage_out": 1}, 2)
     assert list(second.tasks) == [2, 3]
     assert amounts(shared(1).tasks[0], "compute") == [1.0]
     (untold,) = workload_of(people[:2], costs("compute"), STORAGE, Fetching(), 1, [[0, 1]], known).jobs
     assert untold.launch[0].amount == 0, "of whom no record tells how long the start took"
-    assert [(one.slots, one.at_once) for one in shared(2).jobs] == [({}, 2)] * 2
+    assert [(one.slots["stage_in"], one.at_once) for one in shared(2).jobs] == [(0, 2)] * 2
 
 
 def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
@@ -224,6 +226,18 @@ def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
         "start_up wait stage_in take stage_in wait stage_in wait stage_in give"
         " compute take container_start wait compute wait compute give"
     )
+
+
+def test_who_needs_more_memory_than_is_left_waits_and_the_others_wait_behind() -> None:
+    """Four take 8 s, of whom two, one and one have room at once, and six take 1 s: 10 s were predicted."""
+    people = [Participant(8, memory=0.5)] * 3 + [Participant(8, memory=0.6)] + [Participant(1, memory=0.2)] * 6
+    known = costs("compute", wait_s=(0, 1))
+    for copiers, expected_s in ((0, 8 + 8 + 8), (1, 8 + 1 + 1)):
+        made = workload_of(people, known, STORAGE, Fetching(), 4, [[*range(10)]], known, copiers)
+        found = simulate(made, Machine(Processors(8, 8), PageCache(1e9)), parallelism=5)
+        assert found.makespan_s == pytest.approx(expected_s), "where some copy, memory is taken to suffice"
+    (alone,) = workload_of([Participant(8, memory=1.0)], known, STORAGE, Fetching(), 4, [[0]], known).tasks
+    assert [step.kind for step in alone if step.phase == "memory"] == ["take", "give"]
 
 
 @pytest.mark.parametrize(

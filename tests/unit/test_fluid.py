@@ -58,7 +58,7 @@ def test_copying_takes(tasks: Workload, tier: TierSpeed, parallelism: int, expec
 
 def test_while_one_computes_others_copy_and_those_who_wait_take_nobody_s_time() -> None:
     """Four read for 1 s and compute for 3 s, one at a time: 16 s; with one beside, only the first read is seen."""
-    take, compute, give = (Step("compute", kind, 3.0) for kind in ("take", "compute", "give"))
+    compute, take, give = (Step("compute", *kind) for kind in (("compute", 3.0), ("take", 1.0), ("give", 1.0)))
     in_turns = Workload([(READ, compute) * 4], jobs=[Job([0])])
     assert takes(in_turns, 1) == pytest.approx(16)
     beside = Workload([(READ, take, compute, give) * 2] * 2, jobs=[Job([0, 1], slots={"compute": 1}, at_once=2)])

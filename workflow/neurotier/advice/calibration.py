@@ -127,7 +127,7 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
         If the named folder is not a results folder of this version, or has no record of this tool with these options.
     """
     folder = Path(settings.advice.calibration) if settings.advice.calibration else None
-    where = places if folder is None else Places(folder, folder, folder, folder, folder)
+    where = places if folder is None else Places(*[folder] * 5)
     table = where.images_table
     if folder is not None and not table.exists():
         raise SettingsError(
@@ -154,8 +154,10 @@ def read_observed(settings: Settings, places: Places) -> list[ObservedJob]:
             )
         rows = {name: each.get("row") or {} for name, each in facts.items()}
         quiet = [record for record in same if DISTURBED not in rows.get(record["run"], {}).get("valid", "")]
-        jobs = (observe(record, selected[record["participant"]], threads_of(settings)) for record in quiet or same)
-        return [replace(job, was_disturbed=not quiet) for job in jobs]
+        return [
+            replace(observe(record, selected[record["participant"]], threads_of(settings)), was_disturbed=not quiet)
+            for record in quiet or same
+        ]
 
 
 def analysis(settings: Record) -> Record:

@@ -52,12 +52,14 @@ two records a drawn makespan might be so long that it takes hours to simulate.""
 @dataclass(frozen=True)
 class Participant:
     """A participant to analyse: the size of the images, how much of them must be fetched, how many times as long the
-    analysis takes as is usual for that size, and how many images are analysed one by one."""
+    analysis takes as is usual for that size, how many images are analysed one by one, and which share of all memory is
+    reserved for it."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
     slowness: float = 1.0
     images: int = 1
+    memory: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,17 @@ def workload_of(
     for members in (sorted(job, key=arrivals.__contains__) for job in jobs):
         own, alone = storage if len(tasks) < first else warm, len(members) == 1
         copying = max(0, min(copiers, len(members) - first))
-        slots = {"stage_in": copying, "compute": first, "stage_out": copying} if copying else {}
+        # shares of memory, with a margin for rounding; where some copy while others compute, it is taken to suffice
+        slots = {"memory": 1.001, "stage_in": copying, "compute": first, "stage_out": copying}
         # participants of a job are forks of one process, which loads the programs that all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
         launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
         made.append(Job(range(len(tasks), len(tasks) + len(members)), launch, slots, first + copying))
         for position in members:
             each = steps(participants[position], *((costs, own) if alone else (copied, warm)))
-            tasks.append((*arrivals.get(position, ()), *(in_slots(each) if slots else each)))
+            take = Step("memory", "take", participants[position].memory)
+            each = in_slots(each) if copying else [take, *each, replace(take, kind="give")]
+            tasks.append((*arrivals.get(position, ()), *each))
     fetches = [fetching.steps(participants[position]) for position in fetched]
     return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=fetching.at_once)
 
@@ -185,7 +190,7 @@ def in_slots(steps_of_job: Sequence[Step]) -> list[Step]:
     made: list[Step] = []
     for slot, group in itertools.groupby(steps_of_job, key=lambda step: SLOT_OF.get(step.phase)):
         inside = list(group)
-        made += [Step(slot, "take", 0.0), *inside, Step(slot, "give", 0.0)] if slot else inside
+        made += [Step(slot, "take", 1.0), *inside, Step(slot, "give", 1.0)] if slot else inside
     return made
 
 
@@ -199,9 +204,8 @@ def steps(participant: Participant, costs: Costs, storage: Storage) -> list[Step
     """
     images, steps_of_job = participant.images, list[Step]()
     taken = amounts_of(costs, participant.size_bytes, images)
-    lifetime_s = cpu_s_of(taken) * participant.slowness
     work = sum(took["written_bytes"] for phase, took in taken.items() if WRITES.get(phase) == "work")
-    stays = lifetime_s < storage.expiry_s and work <= storage.dirty_bytes
+    stays = cpu_s_of(taken) * participant.slowness < storage.expiry_s and work <= storage.dirty_bytes
     for phase, took in taken.items():
         staging = phase.startswith("stage_")
         cpu_s = costs[phase]["cpu_s"].of(0, images) if staging else took["cpu_s"] * participant.slowness
@@ -288,7 +292,7 @@ def workload(
     inputs: Inputs, storage: Storage, parallelism: int, participants: Sequence[Participant], way: Way = fit
 ) -> Workload:
     """The workload of some participants, with costs that scale as ``way`` says."""
-    files, work = costs_here(inputs.observed, inputs.probes, parallelism), inputs.probes[storage.tiers["work"]].usual
+    files, work = costs_here(inputs.observed, inputs.probes, parallelism), storage.figures[storage.tiers["work"]]
     cache = inputs.page_cache.before(tier_speed(work, parallelism))
     storage = replace(storage, files=files, dirty_bytes=cache.throttling_bytes / parallelism)
     tried = inputs.rehearsed or inputs.observed
@@ -324,7 +328,7 @@ def paper_s(inputs: Inputs, storage: Storage) -> float:
     for phase in costs:
         read, written = (sum(took[phase][quantity] for took in taken) for quantity in ("read_bytes", "written_bytes"))
         if phase in READS:
-            total_s += read / inputs.probes[storage.tiers[READS[phase]]].usual.single_read_bytes_per_s
+            total_s += read / storage.figures[storage.tiers[READS[phase]]].single_read_bytes_per_s
         if phase in WRITES:
-            total_s += written / inputs.probes[storage.tiers[WRITES[phase]]].usual.single_write_bytes_per_s
+            total_s += written / storage.figures[storage.tiers[WRITES[phase]]].single_write_bytes_per_s
     return total_s

@@ -13,4 +13,4 @@ KNOWN_BY = ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", 
 def advised(advice: Iterable[Row], run: Row) -> Row | None:
     """The advice for a run's placement, parallelism and participants, preferably for the page cache as found."""
     found = [row for row in advice if all(row[name] == run[name] for name in KNOWN_BY)]
-    return next((row for row in found if row["cache"] == "as found"), found[0] if found else None)
+    return min(found, key=lambda row: row["cache"] != "as found", default=None)

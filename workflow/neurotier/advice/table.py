@@ -94,8 +94,14 @@ def at_parallelism(
     free_bytes = free_on(tier_named(placed, placement["work"]))[1]
     room = len(work) if free_bytes is None else max(1, sum(taken <= free_bytes for taken in accumulate(work)))
     at_once = min(jobs, room, *fits(limits, {"mem_mb": needs_mb}).values())
-    page_cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
-    return replace(inputs, page_cache=page_cache), at_once, sum(work[: min(at_once + situation.copiers, room)])
+    room_mb = limits.get("mem_mb", sum(needs_mb))
+    participants = [
+        replace(one, memory=min(1.0, need_mb / room_mb))
+        for one, need_mb in zip(inputs.participants, needs_mb, strict=True)
+    ]
+    cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
+    inputs = replace(inputs, page_cache=cache, participants=participants)
+    return inputs, at_once, sum(work[:room][: at_once + situation.copiers])
 
 
 def room_of(situation: Situation, inputs: Inputs, placement: Placement, work: int) -> Row:

@@ -32,7 +32,7 @@ def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> st
     if limit.startswith(("one stream on ", "small files on ")):
         return limit
     tier, direction = limit.rsplit(" ", 1)
-    return {"read": f"reading from {tier}", "write": f"writing to {tier}"}[direction]
+    return f"{'reading from' if direction == 'read' else 'writing to'} {tier}"
 
 
 def interval(row: Row) -> str:

@@ -138,7 +138,7 @@ class SimulatedRun:
     @property
     def limit(self) -> str:
         """What the tasks spent most of their time on."""
-        return max(self.limits, key=lambda name: self.limits[name], default="")
+        return max(self.limits, key=self.limits.__getitem__, default="")
 
     @property
     def phase_sums_s(self) -> Mapping[str, float]:
@@ -159,10 +159,10 @@ class Slots:
     """A limited number of slots; processes that get none wait, first come, first served."""
 
     free: float = 0.0
-    queue: deque[tuple[int, Process]] = field(default_factory=deque)
+    queue: deque[tuple[float, Process]] = field(default_factory=deque)
 
 
-Needs = Iterator["Step | tuple[Slots, int]"]
+Needs = Iterator["Step | tuple[Slots, float]"]
 """The steps of a process and, in between, the slots that it needs, each with their number."""
 
 
@@ -200,10 +200,6 @@ class Flow:
     @property
     def streams(self) -> int:
         return len(self.ends)
-
-    def until_next_s(self) -> float:
-        """Seconds until the first of its streams ends, at the present rate."""
-        return max(self.ends[0][0] - self.moved, 0.0) / self.rate if self.rate else math.inf
 
     def advance(self, elapsed_s: float) -> list[Process]:
         """Flow for some seconds; returns the processes whose streams have ended."""
@@ -262,7 +258,8 @@ class Simulation:
             self.serve(self.slots)
             flows = [flow for flow in self.flows.values() if flow.ends]
             inflows = self.set_rates(flows)
-            elapsed_s = min((flow.until_next_s() for flow in flows), default=math.inf)
+            moving = (flow for flow in flows if flow.rate)
+            elapsed_s = min((max(flow.ends[0][0] - flow.moved, 0.0) / flow.rate for flow in moving), default=math.inf)
             for name, dirty in self.dirty.items():
                 elapsed_s = min(elapsed_s, dirty.until_change_s(self.now_s, inflows[name]))
             if self.going and math.isinf(elapsed_s):
@@ -297,9 +294,9 @@ class Simulation:
                     if step.kind == "arrival":
                         yield self.arrivals[int(step.amount) - 1], 1
                     elif step.kind == "take":
-                        yield slots[step.phase], 1
+                        yield slots[step.phase], step.amount
                     elif step.kind == "give":
-                        slots[step.phase].free += 1
+                        slots[step.phase].free += step.amount
                         self.serve(slots[step.phase])
                     else:
                         yield step
@@ -386,7 +383,8 @@ class Simulation:
                 for flow in writers:
                     flow.rate *= dirty.rate_bytes_per_s / inflow
                     flow.limit = f"{name} write"
-            inflows[name] = sum(flow.rate * flow.streams for flow in writers)
+                inflow = dirty.rate_bytes_per_s
+            inflows[name] = inflow
         return inflows
 
     def share_tier(self, name: str, flows: list[Flow]) -> None:

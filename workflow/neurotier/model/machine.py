@@ -142,9 +142,10 @@ class Step:
         The amounts of ``wait`` and ``compute`` are in s (of the clock, and of one core), those of ``read`` and
         ``write`` in bytes, and that of ``files`` is a number of small files whose calls wait for the tier. An
         ``arrival`` ends when a fetch has ended (:attr:`Workload.fetches`); its amount is the number of the fetch, from
-        1 on. ``take`` ends when the task has got a slot of its job (:attr:`Job.slots`), and ``give`` returns that slot.
+        1 on. ``take`` ends when the task has got so many slots of its job (:attr:`Job.slots`), and ``give`` returns
+        them.
     amount
-        Seconds, bytes or files.
+        Seconds, bytes, files or slots.
     tier
         Where bytes are read or written, or files are made.
     cached
@@ -173,14 +174,14 @@ class Job:
     launch
         What the process does before it begins them.
     slots
-        How many tasks may hold a slot at the same time, by the ``phase`` of their steps ``take`` and ``give``.
+        How many slots tasks may hold at the same time, by the ``phase`` of their steps ``take`` and ``give``.
     at_once
         How many of its tasks run at the same time; the next one begins when one has ended.
     """
 
     tasks: Sequence[int]
     launch: Sequence[Step] = ()
-    slots: Mapping[str, int] = field(default_factory=dict)
+    slots: Mapping[str, float] = field(default_factory=dict)
     at_once: int = 1
 
 

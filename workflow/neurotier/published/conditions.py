@@ -83,9 +83,8 @@ def condition_of(row: Row) -> IncrementCondition:
 
 def order(one: IncrementCondition) -> tuple[object, ...]:
     """Sort key of a published condition: by image, engine and processes, then as in the figures."""
-    known = list(PLACES)
-    at = known.index(one.tier) if one.tier in known else len(known)
-    return (-(one.resolution_um or 0), one.engine, one.parallelism, at, one.tier, one.variant)
+    at = [*PLACES, one.tier].index(one.tier)
+    return -(one.resolution_um or 0), one.engine, one.parallelism, at, one.tier, one.variant
 
 
 def expected() -> list[IncrementCondition]:

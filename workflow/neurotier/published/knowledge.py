@@ -137,7 +137,7 @@ def evidence_of(replay: Replay) -> DataFrame:
 def read_evidence(runs: Sequence[BlockRun]) -> dict[str, float | None]:
     """What the repetitions of a condition, given without outliers, show."""
     if runs[0].condition.engine == SPARK:
-        shown = [one for one in map(shipping_in, runs) if one is not None]
+        shown = list(filter(None, map(shipping_in, runs)))
         return dict(zip(Shipping._fields, map(statistics.fmean, zip(*shown, strict=True)), strict=bool(shown)))
     if not all(run.named(INCREMENT) and run.named(WRITE) for run in runs):
         return {}

@@ -12,7 +12,8 @@ LOGS = ("*.out", "tasks.json", "makespan_seconds")
 
 
 def asked_logs(published: str | None) -> list[str]:
-    """The path of the published logs, and a hash of the files: if either changes, the logs are read again.
+    """The path of the published logs, and a hash of the files' paths, sizes and times: if either changes, the logs are
+    read again.
 
     Parameters
     ----------
@@ -27,10 +28,7 @@ def asked_logs(published: str | None) -> list[str]:
     if published is None:
         fix = "add --config published=PATH, a checkout of big-data-lab-team/paper-memory-storage or any part of it"
         raise SettingsError("there is nothing to replay", "target published", fix)
-    return [published, fingerprint(Path(published))]
-
-
-def fingerprint(root: Path) -> str:
-    """A hash of the logs' paths, sizes and times, which changes if a log is added, removed or changed."""
+    root = Path(published)
     files = [root] if root.is_file() else [file for pattern in LOGS for file in root.rglob(pattern)]
-    return short_hash(str(sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)))
+    found = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    return [published, short_hash(str(found))]

@@ -65,7 +65,7 @@ def backlog(
     """
     stamps = [read_stamps(*one, record_bytes) for one in zip(files, written, strict=True)]
     known = [one for one in stamps if one]
-    if len(known) < len(stamps):
+    if None in stamps:
         return []
     begun_s = min(moments_s[0] for moments_s, _ in known)
     times = np.linspace(0, min(writing_s, max(moments_s[-1] for moments_s, _ in known) - begun_s), STEPS)
