@@ -299,7 +299,7 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
         inputs, at_once, _ = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
         assert at_once == expected
-        assert [one.memory for one in inputs.participants] == pytest.approx([min(1, 1 / room)] * 5, rel=0.02)
+        assert [one.share for one in inputs.participants] == pytest.approx([min(1, 1 / room)] * 5, rel=0.02)
     few, at_once, _ = at_parallelism(found, given, HERE, 4, {})
     assert at_once == 4
     assert at_parallelism(found, given, HERE, 96, {})[1] == 5
@@ -352,18 +352,21 @@ def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path:
 def test_a_work_tier_with_room_for_some_is_predicted_for_those_since_a_run_waits(tmp_path: Path) -> None:
     """Such a tier "did not fit" though a run on it ends well; one without room for the largest still does not.
 
-    Further participants are copied there as far as there is room, and the largest are analysed first.
+    Further participants are copied there as far as there is room, and the largest are analysed first. Where the largest
+    two or the smallest three have room, three are predicted at once, of whom some wait.
     """
     given = inputs_of([EVERY_PHASE], participants=[Participant(1)] * 5)
     alone = situation(tmp_path, shares={"staging_beside": 0})
     rooms = [at_parallelism(alone, given, HERE, count, {})[2] for count in (1, 2, 3, 4)]
-    for room, beside, expected in ((2, 0, (2, 2)), (3, 1, (3, 3)), (4, 1, (3, 4)), (0, 1, (1, 1))):
+    for room, beside, expected in ((2, 0, (3, 2)), (3, 1, (3, 3)), (4, 1, (3, 4)), (0, 1, (2, 1))):
         capacity = rooms[room - 1] + 1 if room else rooms[0] - 1
         tiers = {"small": {"path": str(tmp_path), "kind": "block", "capacity": f"{capacity}B"}}
         found = situation(tmp_path, shares={"staging_beside": beside}, tiers=tiers)
         small = HERE | {"work": "small"}
-        _, at_once, work = at_parallelism(found, given, small, 3, {})
+        inputs, at_once, work = at_parallelism(found, given, small, 3, {})
         assert (at_once, rooms.index(work) + 1) == expected
+        taken = sorted((one.share for one in inputs.participants), reverse=True)
+        assert sum(taken[:room]) <= 1 <= sum(taken[: room + 1]), "so many of the largest have room"
         assert room_of(found, given, small, work)["fits"] is (room > 0)
 
 

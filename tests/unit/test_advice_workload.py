@@ -211,7 +211,7 @@ def test_programs_are_loaded_by_the_first_and_once_by_those_who_share_a_job() ->
     first, second = shared(1).jobs
     # as long as the largest takes to start; and programs
     assert [[step.amount for step in one.launch] for one in (first, second)] == [[1.5, 7], [1.5, 0]]
-    assert (first.slots, first.at_once) == ({"memory": 1.001, "stage_in": 1, "compute": 1, "stage_out": 1}, 2)
+    assert (first.slots, first.at_once) == ({"room": 1.001, "stage_in": 1, "compute": 1, "stage_out": 1}, 2)
     assert list(second.tasks) == [2, 3]
     assert amounts(shared(1).tasks[0], "compute") == [1.0]
     (untold,) = workload_of(people[:2], costs("compute"), STORAGE, Fetching(), 1, [[0, 1]], known).jobs
@@ -228,16 +228,16 @@ def test_slots_are_held_for_as_long_as_one_copies_or_computes() -> None:
     )
 
 
-def test_who_needs_more_memory_than_is_left_waits_and_the_others_wait_behind() -> None:
+def test_who_needs_more_memory_or_room_than_is_left_waits_and_the_others_wait_behind() -> None:
     """Four take 8 s, of whom two, one and one have room at once, and six take 1 s: 10 s were predicted."""
-    people = [Participant(8, memory=0.5)] * 3 + [Participant(8, memory=0.6)] + [Participant(1, memory=0.2)] * 6
+    people = [Participant(8, share=0.5)] * 3 + [Participant(8, share=0.6)] + [Participant(1, share=0.2)] * 6
     known = costs("compute", wait_s=(0, 1))
     for copiers, expected_s in ((0, 8 + 8 + 8), (1, 8 + 1 + 1)):
         made = workload_of(people, known, STORAGE, Fetching(), 4, [[*range(10)]], known, copiers)
         found = simulate(made, Machine(Processors(8, 8), PageCache(1e9)), parallelism=5)
-        assert found.makespan_s == pytest.approx(expected_s), "where some copy, memory is taken to suffice"
-    (alone,) = workload_of([Participant(8, memory=1.0)], known, STORAGE, Fetching(), 4, [[0]], known).tasks
-    assert [step.kind for step in alone if step.phase == "memory"] == ["take", "give"]
+        assert found.makespan_s == pytest.approx(expected_s), "where some copy, there is room for all"
+    (alone,) = workload_of([Participant(8, share=1.0)], known, STORAGE, Fetching(), 4, [[0]], known).tasks
+    assert [step.kind for step in alone if step.phase == "room"] == ["take", "give"]
 
 
 @pytest.mark.parametrize(

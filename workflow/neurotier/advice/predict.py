@@ -52,14 +52,14 @@ two records a drawn makespan might be so long that it takes hours to simulate.""
 @dataclass(frozen=True)
 class Participant:
     """A participant to analyse: the size of the images, how much of them must be fetched, how many times as long the
-    analysis takes as is usual for that size, how many images are analysed one by one, and which share of all memory is
-    reserved for it."""
+    analysis takes as is usual for that size, how many images are analysed one by one, and which share of all memory,
+    or of the room on the work tier, is reserved for it."""
 
     size_bytes: int
     to_fetch_bytes: int = 0
     slowness: float = 1.0
     images: int = 1
-    memory: float = 0.0
+    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -169,15 +169,15 @@ def workload_of(
     for members in (sorted(job, key=arrivals.__contains__) for job in jobs):
         own, alone = storage if len(tasks) < first else warm, len(members) == 1
         copying = max(0, min(copiers, len(members) - first))
-        # shares of memory, with a margin for rounding; where some copy while others compute, it is taken to suffice
-        slots = {"memory": 1.001, "stage_in": copying, "compute": first, "stage_out": copying}
+        # shares of what there is, with a margin for rounding; where some copy while others compute, it suffices
+        slots = {"room": 1.001, "stage_in": copying, "compute": first, "stage_out": copying}
         # participants of a job are forks of one process, which loads the programs that all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
         launch = () if alone else (Step(LAUNCH, "compute", launch_s), load)
         made.append(Job(range(len(tasks), len(tasks) + len(members)), launch, slots, first + copying))
         for position in members:
             each = steps(participants[position], *((costs, own) if alone else (copied, warm)))
-            take = Step("memory", "take", participants[position].memory)
+            take = Step("room", "take", participants[position].share)
             each = in_slots(each) if copying else [take, *each, replace(take, kind="give")]
             tasks.append((*arrivals.get(position, ()), *each))
     fetches = [fetching.steps(participants[position]) for position in fetched]

@@ -84,24 +84,24 @@ def at_parallelism(
     situation: Situation, inputs: Inputs, placement: Placement, jobs: int, limits: Mapping[str, int]
 ) -> tuple[Inputs, int, int]:
     """The model's inputs for ``jobs`` jobs at once; how many of these have a participant, memory, and room on the work
-    tier, counted from the largest participant, with which a pool begins; and the bytes that Snakemake reserves there.
+    tier, counted from the smallest participant; and the bytes that Snakemake reserves there for the largest.
 
     As many more participants are copied to the work tier while others compute as there is room for.
     """
     placed = replace(situation.settings, placement=placement)  # its work tier may be memory
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.on_cluster), situation.remaining)["mem_mb"]
-    work = sorted((work_bytes(situation.participants[name], placed) for name in situation.remaining), reverse=True)
+    work = [work_bytes(situation.participants[name], placed) for name in situation.remaining]
     free_bytes = free_on(tier_named(placed, placement["work"]))[1]
-    room = len(work) if free_bytes is None else max(1, sum(taken <= free_bytes for taken in accumulate(work)))
-    at_once = min(jobs, room, *fits(limits, {"mem_mb": needs_mb}).values())
-    room_mb = limits.get("mem_mb", sum(needs_mb))
+    room_mb, room = limits.get("mem_mb", 1 << 60), sum(work) if free_bytes is None else max(1, free_bytes)
+    at_once = min(jobs, *fits({"mem_mb": room_mb, "work": room}, {"mem_mb": needs_mb, "work": work}).values())
     participants = [
-        replace(one, memory=min(1.0, need_mb / room_mb))
-        for one, need_mb in zip(inputs.participants, needs_mb, strict=True)
+        replace(one, share=min(1.0, max(need_mb / room_mb, need / room)))
+        for one, need_mb, need in zip(inputs.participants, needs_mb, work, strict=True)
     ]
     cache = page_cache_here(at_once * max(job.max_rss_bytes for job in inputs.observed))
-    inputs = replace(inputs, page_cache=cache, participants=participants)
-    return inputs, at_once, sum(work[:room][: at_once + situation.copiers])
+    taken = [*accumulate(sorted(work, reverse=True))][: at_once + situation.copiers]
+    reserved = max((one for one in taken if one <= room), default=taken[0])
+    return replace(inputs, page_cache=cache, participants=participants), at_once, reserved
 
 
 def room_of(situation: Situation, inputs: Inputs, placement: Placement, work: int) -> Row:

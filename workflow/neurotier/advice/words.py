@@ -25,8 +25,7 @@ def limit_text(limit: str, parallelism: int, cores: int, threads: int = 1) -> st
     """
     if limit == "processors":
         of = f" of {threads} threads" if threads > 1 else ""
-        is_free = parallelism * threads <= cores
-        return COMPUTING if is_free else f"{COMPUTING}, {parallelism} jobs{of} on {cores} cores"
+        return COMPUTING if parallelism * threads <= cores else f"{COMPUTING}, {parallelism} jobs{of} on {cores} cores"
     if limit in ("launch", "wait"):
         return {"launch": "starting jobs and fetching images", "wait": "waiting for neither processor nor tier"}[limit]
     if limit.startswith(("one stream on ", "small files on ")):

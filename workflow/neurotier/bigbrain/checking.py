@@ -72,5 +72,4 @@ def checksum_of(checked: list[Checked]) -> str:
     >>> checksum_of([Checked("a", True, "0" * 64)])[:8]
     '53d743f3'
     """
-    lines = sorted(f"{one.sha256}  {one.block}\n" for one in checked)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return hashlib.sha256("".join(sorted(f"{one.sha256}  {one.block}\n" for one in checked)).encode()).hexdigest()

@@ -85,8 +85,7 @@ class PageCache:
 
     def before(self, tier: TierSpeed) -> PageCache:
         """The page cache in front of a tier, reduced if the tier allows fewer dirty bytes."""
-        share = min(1.0, tier.dirty_bytes / self.throttling_bytes)
-        return replace(self, available_bytes=share * self.available_bytes)
+        return replace(self, available_bytes=min(1.0, tier.dirty_bytes / self.throttling_bytes) * self.available_bytes)
 
 
 @dataclass(frozen=True)

@@ -438,8 +438,7 @@ def spark_words(found: DataFrame) -> str:
 
 def page_cache(condition: IncrementCondition) -> PageCache:
     """The page cache in the condition's mode of Optane."""
-    available_kib = SERVER["available"][device_and_mode(condition.tier)[1]]
-    return PageCache(1024.0 * available_kib, **SERVER["write_back"])
+    return PageCache(1024.0 * SERVER["available"][device_and_mode(condition.tier)[1]], **SERVER["write_back"])
 
 
 def situation(condition: IncrementCondition, given: Knowledge) -> tuple[Workload, Machine]:

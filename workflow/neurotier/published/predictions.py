@@ -50,8 +50,7 @@ class Predictor:
 
     def validation(self) -> Rows:
         """Rows of ``published_validation.tsv``: each member for each condition, without it and without its device."""
-        held_out = CONDITION, DEVICE
-        return [row for one in held_out for row in self.rows(self.measured_s, one, "published_validation")]
+        return [row for one in (CONDITION, DEVICE) for row in self.rows(self.measured_s, one, "published_validation")]
 
     def parameters(self) -> Rows:
         """The rows of ``published_parameters.tsv``: everything that the measured member is given, by condition."""

@@ -91,8 +91,9 @@ class Events:
 
 def drivers_of(run: Path) -> list[Driver]:
     """What each start of Spark recorded in the folder of a run, earliest first."""
-    files = sorted((run / DRIVERS).glob("*.json"), key=lambda file: int(file.stem))
-    return [Driver(**read_json(file)) for file in files]
+    return [
+        Driver(**read_json(file)) for file in sorted((run / DRIVERS).glob("*.json"), key=lambda file: int(file.stem))
+    ]
 
 
 def read_events(folder: Path) -> Events:

@@ -256,8 +256,7 @@ def probe_rows(tier: Tier, samples: Samples) -> Rows:
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "fio": next(results[0]["fio_version"] for each, results in samples.items() if each.part != FILES),
     }
-    in_order = sorted(samples.items(), key=lambda one: one[0].part == FILES)
-    return [facts | cells(measurement, results) for measurement, results in in_order]
+    return [facts | cells(*each) for each in sorted(samples.items(), key=lambda one: one[0].part == FILES)]
 
 
 def cells(measurement: Measurement, results: Rows) -> Row:

@@ -37,8 +37,7 @@ POLL_S = 0.001
 def parameters(exchange: Exchange, readers: int) -> dict[str, str]:
     """The engine's parameters for one stream that this many readers will open."""
     if exchange.engine != SST:
-        polling = {"OpenTimeoutSecs": str(OPEN_S), "BeginStepPollingFrequencySecs": str(POLL_S)}
-        return {**polling, "StatsLevel": "0"}
+        return {"OpenTimeoutSecs": str(OPEN_S), "BeginStepPollingFrequencySecs": str(POLL_S), "StatsLevel": "0"}
     # a stream without readers must not wait for one
     queue = {"QueueLimit": "2" if readers else "1", "QueueFullPolicy": "Block" if readers else "Discard"}
     return {"DataTransport": "WAN", "RendezvousReaderCount": str(readers), "OpenTimeoutSecs": str(OPEN_S), **queue}

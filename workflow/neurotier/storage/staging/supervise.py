@@ -179,8 +179,8 @@ def reason(error: ToolError, exchange: Exchange, outcome: Outcome) -> NeurotierE
     gone = [place for place, pid in enumerate(outcome.servers) if not is_running(pid)]
     if gone:
         what = f"server {', '.join(map(str, gone))} of {exchange.servers} is gone"
-        steps = f"{len(outcome.steps)} of {exchange.steps} steps were done"
-        return ToolError(f"{what}; {steps}", exchange.engine, "start the same command again")
+        what += f"; {len(outcome.steps)} of {exchange.steps} steps were done"
+        return ToolError(what, exchange.engine, "start the same command again")
     return error
 
 

@@ -70,8 +70,9 @@ class Staging(Workload[Point]):
     def room(self, points: list[Point]) -> tuple[int, str]:
         """The largest store of the set, and the point that needs it."""
         most = max(points, key=room_of)
-        of_each = f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step"
-        return room_of(most), f"{of_each}, {most.engine}"
+        return room_of(
+            most
+        ), f"{counted(most.writers, 'writer')} of {size(most.bytes_per_writer)} a step, {most.engine}"
 
     def measure(self, workspace: Workspace, point: Point) -> Row:
         """Measure one exchange."""
