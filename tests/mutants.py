@@ -81,6 +81,10 @@ KNOWN: dict[str, str] = {
     "model/fluid.py: self.begin(len(tasks) + len(jobs) + number, self.fetch(number, arrival)): len(tasks) + "
     "len(jobs) + number -> (len(tasks) + len(jobs) - number)": "an order of equals",
     "advice/predict.py: FURTHEST = math.log(10): 10 -> (20)": ANY,
+    'advice/table.py: room_mb, room = limits.get("mem_mb", 1 << 60), sum(work) if free_bytes is None else '
+    "max(1, free_bytes): 1 -> (2)": ANY,
+    'advice/table.py: room_mb, room = limits.get("mem_mb", 1 << 60), sum(work) if free_bytes is None else '
+    "max(1, free_bytes): 60 -> (120)": ANY,
     "run/pool.py: RESERVE_BYTES = 100_000_000: 100_000_000 -> (200000000)": ANY,
     "advice/calibration.py: scale = max(sizes) or 1.0  # both columns need one magnitude, or the "
     "solver calls the matrix singular: 1.0 -> (2.0)": ANY,
