@@ -278,6 +278,7 @@ def test_who_is_new_or_gone_is_said_and_content_that_changed_is_analysed_again(p
     assert line.startswith(f"3 participants {said}: sub-01, sub-02, sub-03;")
     ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02", "sub-03"]
+    assert ended.lines(said)[0].endswith(": sub-01, sub-02, sub-03"), "not told to do what is being done"
     assert not project.succeeds("participants", *arguments).lines(said)
 
 

@@ -112,7 +112,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
             "on a node, start it with --cores and without the Snakemake profile of a cluster",
         )
     if command.targets - WITHOUT_DATASET:
-        check_dataset(plan, say)
+        check_dataset(plan, command, say)
         check_container_inputs(settings, plan.on_cluster)
     if "comparison" in command.targets:  # raised by an input function, the error would be shown as a trace
         plan.compared()
@@ -128,9 +128,9 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
             say(f"neurotier: a run would be refused: {error}")
 
 
-def check_dataset(plan: Plan, say: Say) -> None:
+def check_dataset(plan: Plan, command: Command, say: Say) -> None:
     """Refuse a missing source, and folders inside it that a run writes to; tell the user which participants are new or
-    changed. Parameters and errors as :func:`check_start`."""
+    changed, and how to have them indexed, unless they are being. Parameters and errors as :func:`check_start`."""
     settings, places = plan.settings, plan.places
     source = settings.dataset.source
     if source == "demo" or is_address(source):
@@ -149,11 +149,13 @@ def check_dataset(plan: Plan, say: Say) -> None:
             )
     table = places.images_table
     if (known.get("kind"), Path(known.get("path", "")).resolve()) == ("folder", folder) and table.exists():
-        indexed, indexed_s = selected_in(places), table.stat().st_mtime
         suffixes = settings.app.suffixes if settings.is_app else None
-        if changed := changed_since(load_dataset(places), settings.dataset, suffixes, indexed, indexed_s):
+        if changed := changed_since(
+            load_dataset(places), settings.dataset, suffixes, selected_in(places), table.stat().st_mtime
+        ):
             since = f"new, gone or changed since the dataset was indexed: {first_of(changed)}"
-            say(f"{counted(len(changed), 'participant')} {since}; --forcerun index_dataset updates the index")
+            how = "" if command.reindexes else "; --forcerun index_dataset updates the index"
+            say(f"{counted(len(changed), 'participant')} {since}{how}")
 
 
 def check_programs(rules: Collection[str], settings: Settings, say: Say) -> None:
