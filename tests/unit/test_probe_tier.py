@@ -136,6 +136,11 @@ def test_small_files_are_measured_and_gone(memory_folder: Path) -> None:
         assert list(memory_folder.iterdir()) == []
 
 
+def test_the_page_has_a_name_for_all_that_is_measured() -> None:
+    """Without one, the page fails once all tiers are measured."""
+    assert {*probe.PATTERNS, *probe.OPERATIONS} == {*columns("probe")["pattern"]["enum"]}
+
+
 def test_a_tier_with_few_inodes_is_measured_with_few_files_and_one_without_is_named(
     tmp_path: Path, mount_tmpfs: Callable[..., Path]
 ) -> None:
