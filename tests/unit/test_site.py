@@ -97,7 +97,7 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
     assert few["config"]["shares"]["participants"] == 4
     assert "# - run_campaign: runtime 1440, which is more than the 120 that a job may have" in text
     assert "closed" not in text
-    assert "# No partition takes your jobs" in profile_of(nodes_in(nodes("closed*")), partitions, mine)
+    assert "no partition takes your jobs" in profile_of(nodes_in(nodes("closed*")), partitions, mine)
 
 
 OPTIONS = """\

@@ -66,7 +66,7 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
 def test_a_tool_without_an_image_is_said_to_run_outside_a_container(project: Project) -> None:
     project.heads("01")
     made = ("results/index/tool.json", *project.configure(tool="noop"))
-    said = "Looking for noop, and having it ready"
+    said = "Looking for noop, and preparing it"
     project.succeeds(*made, "--sdm", "apptainer").says(f"{said} outside a container: tool.noop.image is not set")
     assert project.succeeds(*made, "--forcerun", "prepare_tool").lines("outside a container") == []
 

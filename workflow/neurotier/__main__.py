@@ -31,7 +31,7 @@ TARGETS = """targets, for everyone (snakemake TARGET --cores N):
 targets for storage studies:
   probe         what your tiers can do, measured with fio
   sweep         a grid of block sizes, processes, patterns and queue depths
-  daq           how many writers at a fixed rate a tier holds
+  daq           how many writers at a fixed rate a tier sustains
   ior           a file per process, on one node or several
   staging       writers hand data to readers through Ray or ADIOS2
   bigbrain      block incrementation with Snakemake, GNU parallel, Spark
@@ -171,7 +171,7 @@ def parser() -> argparse.ArgumentParser:
 
     command("meter", "measure any command and its whole process tree")
     watching = command("watch", "follow a run: done, running, failed, time left, room on its tiers", of_run)
-    watching.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="how often to look (default: 1)")
+    watching.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="pause between looks (default 1)")
     watching.add_argument("--once", action="store_true", help="look once")
     opening = command("open", "show the page of a results folder that was written last", of_run)
     opening.add_argument("page", nargs="?", default="", help="which page, such as report or comparison")

@@ -62,7 +62,7 @@ rule increment_block:
     params:
         prefix=lambda wildcards, input: bigbrain.prefix(input.plan, wildcards.block),
     message:
-        "Incrementing {wildcards.block} for the {wildcards.iteration}. time"
+        "Incrementing {wildcards.block}, iteration {wildcards.iteration}"
     shell:
         "{params.prefix}python3 -m neurotier.bigbrain.engines.worker {input.plan:q} {wildcards.block:q}"
         " {wildcards.iteration} {log:q}"

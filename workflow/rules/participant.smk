@@ -1,4 +1,5 @@
-# The participant stage: one job per participant, its intermediates on the work tier.
+# The participant stage: the tool, and the pools through which participants pass, with their intermediates on the work
+# tier.
 
 
 rule prepare_tool:
@@ -12,7 +13,7 @@ rule prepare_tool:
         results=RESULTS,
         tool=lambda wildcards: plan.tool(),
     message:
-        "Looking for {params.tool[name]}, and having it ready"
+        "Looking for {params.tool[name]}, and preparing it"
         + (
             ""
             if settings.image or not settings.in_containers

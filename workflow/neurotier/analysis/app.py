@@ -144,7 +144,7 @@ def run_level(
         note(
             log,
             f"neurotier: attempt {len(starts)} of {app.attempts}: "
-            f"{describe_exit(code)} (one of app.retry_exit_codes): the next begins anew",
+            f"{describe_exit(code)} (one of app.retry_exit_codes): the app is started again",
         )
         remove_counted(scratch, removal)
         remove_counted(out, removal)

@@ -18,9 +18,9 @@ def brain_mask(head: Any, threshold: float, steps: int) -> Any:
 
     brainextractor takes every voxel for a cube. If an edge differs by more than 5 % from that of a cube of the same
     volume, it is given the image resampled to such cubes. Where the brain reaches the edge of the image, brainextractor
-    reads up to some 99 voxels beyond it, and numba does not check: background is put there. It lies behind the last
-    voxels alone, as negative indices count from the end. Edges are from the affine where there is no qform: ``pixdim``
-    may then be out of date.
+    reads up to some 99 voxels beyond it, and numba does not check: background is put there, behind the last voxels
+    alone, since negative indices count from the end. Edges are from the affine where there is no qform: ``pixdim`` may
+    then be out of date.
     """
     edges = np.array(head.header.get_zooms() if head.header["qform_code"] > 0 else voxel_sizes(head.affine))
     edge = np.cbrt(edges.prod())

@@ -54,7 +54,7 @@ def opened_content(folder: Path, below: str, name: str, blame: type[NeurotierErr
     folder, below
         The folder, and the file's path below it.
     name
-        What to call the file in an error. Its name in the dataset tells whether it is compressed: the content may be
+        What to call the file in an error. Its name in the dataset shows whether it is compressed: the content may be
         stored under another name.
     blame
         Class of the error.
@@ -105,7 +105,7 @@ class Content:
         Raises
         ------
         ForeignError
-            If the file ends within a member, is not gzip, or holds next to nothing.
+            If the file ends within a member, is not gzip, or holds next to nothing but empty members.
         """
         whole = b""
         try:

@@ -559,7 +559,7 @@ class StoredImage(NamedTuple):
     facts
         The store's notes about it. The image file has the same name and lies next to them, unless it is a user's own.
     sha256
-        Digest of the image file.
+        Digest of the image file or cache.
     files
         Its files in the store and on the images tier.
     size_bytes

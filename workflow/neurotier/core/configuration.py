@@ -231,7 +231,7 @@ def expand(text: str, where: str) -> str:
 # cores. A literal brace is doubled.
 
 BELOW = ("/data/", "/out/")
-"""An app's dataset and output: for anything mounted below them, the engine would create mount points inside them."""
+"""Paths below an app's dataset and output, where the engine would create a mount point for anything mounted there."""
 
 OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
 """Paths in the container that are taken."""

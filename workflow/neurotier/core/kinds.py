@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     takes_memory
         Whether its free space is the machine's memory: less of that may be available than the tier reports.
     write_back
-        Whether the kernel writes to the device later than the program does.
+        Whether the kernel writes to a device of this machine later than the program does.
     remote
         Whether waiting for it is waiting for a network.
     fio_engines

@@ -30,7 +30,7 @@ MOVING_PHASES = ("stage_in", "container_start", "stage_out")
 """The phases that move data between tiers."""
 
 COMPUTING_PHASES = ("container_start", "compute")
-"""The phases in which a participant holds a slot: a Snakemake job runs no more of them at once than its cores allow."""
+"""The phases that take cores: a pool runs no more of them at once than its job's cores allow."""
 
 Span = tuple[float, float]
 

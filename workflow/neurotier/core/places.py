@@ -1,4 +1,4 @@
-"""Places: the one module that knows where every file of a run lies.
+"""Places: the one module that says where every file of a run lies.
 
 Rules, scripts and library take their paths from here and build none themselves. Below the results folder::
 

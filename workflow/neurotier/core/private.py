@@ -326,7 +326,7 @@ def owner_of(folder: Path, lock: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterato
     Parameters
     ----------
     folder
-        The work folder; if its maker was killed before writing the mark, the owner is only known as this host.
+        The work folder; if its maker was killed before writing the mark, this host is taken for the owner's.
     lock
         How to lock it (``flock``); by default exclusively and without waiting, or not at all.
     """

@@ -141,7 +141,7 @@ def wait_for(processes: Collection[psutil.Process]) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether a process exists and is no zombie; a zombie with threads left counts, since it still has files and
+    """Whether a process exists and is not a zombie; a zombie with threads left is alive, since it still has files and
     mappings."""
     try:
         is_zombie = process.status() == psutil.STATUS_ZOMBIE

@@ -45,7 +45,7 @@ def finite(value: str | float) -> float:
     """A finite number, given as text or not; otherwise :class:`ValueError`, since no figure could show it."""
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{value} is no number")
+        raise ValueError(f"{value} is not finite")
     return number
 
 
@@ -118,7 +118,7 @@ def writing_table(path: Path, table: str) -> Iterator[Callable[[Facts], None]]:
     Raises
     ------
     fastjsonschema.JsonSchemaValueException
-        If a row does not satisfy the schema: our fault, not the user's.
+        If a row does not satisfy the schema, which is a bug of neurotier.
     """
     digits = {name: column.get("significant") for name, column in columns(table).items()}
     with writing_rows(path) as write_cells:

@@ -46,7 +46,7 @@ class Mount(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of tier that this file system is: a local disk, if it is no other.
+        """The kind of tier that this file system is: a local disk (``block``) if it is of no other kind.
 
         >>> Mount("", "/", "ext4", "rw,dax=always").kind, Mount("", "/", "ext4", "rw").kind
         ('fsdax', 'block')

@@ -168,7 +168,7 @@ def is_bids(folder: Path) -> bool:
 
 
 def selector(wanted: Sequence[str | int], prefix: str) -> Callable[[str], bool]:
-    """A function that tells whether a filter selects a label. A filter may list thousands.
+    """A function that returns whether a filter selects a label. A filter may list thousands.
 
     A label with a minus before it is left out. If the filter names no label without a minus, all others are selected.
 

@@ -364,7 +364,7 @@ def hazard(clone: Path) -> str:
         by = "remove the hook, or put the dataset where it is fetched from by HTTP or SSH"
         return f"git-annex would run the hook {hook} of its repository: {by}"
     if program := annex_program(clone):
-        by = "have its owner say `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
+        by = "have its owner run `git annex enableremote NAME autoenable=false`, or take it from elsewhere"
         return f"its special remotes would have git-annex start {program!r}: {by}"
     key = r"^remote\..*\.annex-externaltype$"
     if (clone / ".datalad/providers").exists() and ask_git(clone, "config", "--get-regexp", key, "^datalad"):
@@ -512,7 +512,10 @@ def fault_of(repository: Path) -> str:
 
 
 def looks_broken(repository: Path) -> bool:
-    """Whether git finds refs, objects or an index unusable, including git-annex's, or the annex has lost its UUID."""
+    """Whether git finds refs, objects or an index unusable, including git-annex's, or the annex has lost its UUID.
+
+    Empty files of git-annex that a power cut has left are removed first, since git-annex itself can replace them.
+    """
     git_folder = ask_git(repository, "rev-parse", "--absolute-git-dir")
     if git_folder is None or not commit(repository):
         return True

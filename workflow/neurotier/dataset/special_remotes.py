@@ -103,10 +103,12 @@ def git(*words: str | bytes, check: bool = True) -> bytes:
 def main() -> None:
     """Check all branches that git-annex would merge; if there is something to refuse, remove those of the source.
 
-    In a repository in which git-annex has worked, nothing is removed, but git-annex is kept from initialising it again.
+    In a repository with branches of its own, nothing is removed, but git-annex is kept from initialising it. If a clone
+    is initialised already, git-annex runs this before it initialises the local repository that the clone was made from,
+    and is kept from that.
     """
     if git("config", "--local", "annex.uuid", check=False).strip():
-        sys.exit("this is about the source of a clone: git-annex has never worked there, so there are no contents")
+        sys.exit("git-annex has never worked in the source of this clone, so there are no contents")
     branches = [ref for ref in git("for-each-ref", "--format=%(refname)").split(b"\n") if ref.endswith(b"git-annex")]
     logs = [git("cat-file", "-p", b + b":remote.log") for b in branches if git("ls-tree", b, "remote.log")]
     if program := next(filter(None, map(disallowed, b"\n".join(logs).split(b"\n"))), "") or annex_hook(Path.cwd()):

@@ -29,7 +29,8 @@ def validate(folder: Path, where: str) -> Record:
     Returns
     -------
     dict
-        ``validator`` (its version), ``errors`` and ``warnings``: issue code to the number of files concerned.
+        ``validator`` (the version of its BIDS schema), ``errors`` and ``warnings``: issue code to the number of files
+        concerned.
 
     Raises
     ------

@@ -38,10 +38,10 @@ options:
                                stop (default: 5)
   -q, --quiet                  print no summary
 
-The summary goes to standard error. Where that is no terminal (in a batch job, in a pipe, in a log) and there is a
+The summary goes to standard error. Where that is not a terminal (in a batch job, in a pipe, in a log) and there is a
 --record, no summary is printed: the figures are in the record.
 As root the waits are exact, from the kernel's exit records; otherwise they are sampled. Waits for storage are always
-sampled until root has said: sysctl kernel.task_delayacct=1"""
+sampled until root has run: sysctl kernel.task_delayacct=1"""
 
 LONG = {"-t": "--tier", "-i": "--input", "-g": "--grace", "-q": "--quiet", "-h": "--help"}
 KEPT = ("--record", "--phase", "--tier", "--input", "--grace")

@@ -181,7 +181,7 @@ class Instruments:
         if usage.left_behind:
             return "processes outlived the phase"
         if usage.run_queue_s is None:
-            return "exit records were lost" if self.exits and not branch else "the kernel accounts no waits"
+            return "exit records were lost" if self.exits and not branch else "the kernel does not account for waits"
         if usage.wait_source != "sampled":
             return None
         if not self.exits:

@@ -54,7 +54,7 @@ def account_lines(usage: Usage, width: int) -> list[str]:
             "The wall time is not divided by cause: processes outlived the command, and their seconds lie outside it"
         ]
     if usage.account is None:
-        why = usage.account_reason or "this kernel accounts no waits, or the phase was too short to be sampled"
+        why = usage.account_reason or "this kernel does not account for waits, or the phase was too short to be sampled"
         return [f"Where the wall time went is not known: {why}"]
     label, figures = max(map(len, LABELS.values())) + 2, 22
     room = max(10, width - label - figures)

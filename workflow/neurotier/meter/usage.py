@@ -14,7 +14,8 @@ account   wall time by cause                                               ``exa
 ========  ===============================================================  =====================================
 
 For the measuring process itself (:mod:`neurotier.meter.own`), CPU times come from ``getrusage``, and memory from
-``procfs``, as do waits if the process may not use ``taskstats``.
+``procfs``, as do waits if the process may not use ``taskstats``; for a lap (:mod:`neurotier.meter.lap`), all figures
+come from ``procfs``.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Usage:
         ``scaled`` (several were active at once, and thread-seconds are scaled to the time in which at least one was
         certainly active), ``sampled``, or ``None`` if there is no account: the kernel does not account for waits for a
         core, or processes outlived the phase, so that their seconds lie outside its wall time, or the phase was stopped
-        (Ctrl-Z) and continued.
+        (Ctrl-Z) or frozen, and continued.
     account_reason
         Why the account is sampled or lacks a cause, or why there is none.
     account_user_s ... account_other_s, residual_s

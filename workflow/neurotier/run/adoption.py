@@ -130,7 +130,7 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
 
 def end_jobs(jobs: Mapping[str, slurm.Queued], others: Iterable[str], command: str, say: Say) -> None:
     """End Slurm jobs, and wait until they are gone; end jobs of another scheduler with its command."""
-    failed = {number: f"it is {state} still" for number, state in slurm.cancel(jobs).items()}
+    failed = {number: f"it is still {state}" for number, state in slurm.cancel(jobs).items()}
     gone = [f"{number} ({job.state})" for number, job in jobs.items() if number not in failed]
     for number in others:
         why = "the profile has no command for it (cluster-generic-cancel-cmd)"

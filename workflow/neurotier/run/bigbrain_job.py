@@ -56,7 +56,7 @@ def run_here(asked: Facts, settings: Settings, places: Places, log: Path) -> Pla
     again = ["--rerun-triggers", "mtime", "--rerun-incomplete"]
     last = inner_places.shortened().bigbrain / "bigbrain_predictions.tsv"
     if snakemake([last, *ALONE, *again, "--cores", cores, "--configfile", file], log) != 0:
-        problem = last_message(log) or "its runs did not come to their end"
+        problem = last_message(log) or "its runs did not finish"
         raise RunError(problem, "target bigbrain", f"see {log}, and start the same command again")
     return inner_places
 

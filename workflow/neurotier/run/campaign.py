@@ -281,7 +281,7 @@ class Campaign(NamedTuple):
 
 
 SCARCE = {
-    "mem_mb": ("memory", "MB", "or say --resources mem_mb=N if the jobs need less than estimated"),
+    "mem_mb": ("memory", "MB", "or add --resources mem_mb=N if the jobs need less than estimated"),
     "work_files": ("room for files on the work tier", "inodes", "remove files there, or leave its placements out"),
 }
 """Resources that limit the parallelism: what each is called, its unit, and what else the user can do."""
@@ -454,7 +454,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         raise RunError(
             "the dataset is not the one that was indexed for the campaign any more",
             condition,
-            "name dataset.version, or, of a plain folder, start with --forcerun index_dataset",
+            "name dataset.version or, for a plain folder, start with --forcerun index_dataset",
         )
     mounts = {one["path"]: f"{one['mount_point']} ({one['fs_type']})" for one in last_facts(places)["tiers"].values()}
     for earlier in campaign.planned:
@@ -545,7 +545,7 @@ def snakemake(arguments: Iterable[object], log: Path) -> int:
 
 
 def last_message(log: Path) -> str:
-    """The last line of neurotier's in the log of a Snakemake, without its prefix; empty if there is none."""
+    """neurotier's last line in the log of a Snakemake, without its prefix; empty if there is none."""
     return next(reversed(re.findall("^neurotier: (.*)", log.read_text(errors="replace"), re.MULTILINE)), "")
 
 
@@ -634,8 +634,8 @@ def walk(campaign: Campaign) -> None:
     Raises
     ------
     RunError
-        At the end, if runs could not be done or were stopped; invalid runs are kept and mentioned. At once, if other
-        users' processes disturb the first run, or two in a row, since they would disturb the rest, too.
+        At the end, if runs could not be done or were stopped; invalid runs are kept and mentioned. At once, if
+        processes outside the campaign disturb the first run, or two in a row: they would disturb the rest, too.
     """
     planned, say = campaign.planned, campaign.say
     left = campaign.to_do

@@ -159,7 +159,7 @@ def set_up_folder(folder: Path) -> list[str]:
         raise SettingsError(
             "is there already, and is no link to an installed workflow",
             link,
-            "choose another folder; in a checkout there is nothing to lay out",
+            "choose another folder; a checkout needs no set-up",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

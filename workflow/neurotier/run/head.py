@@ -389,7 +389,7 @@ class Head:
             self.watch = Watch(places, run)
 
     def rules_here(self) -> set[str]:
-        """Rules that run on this machine, including those that Snakemake learns of only once participants are
+        """Rules that run on this machine, including those that Snakemake adds to its graph only once participants are
         chosen."""
         rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
         is_advised = "tabulate_advice" in rules

@@ -63,7 +63,7 @@ NO_MORE = r"can't start new thread|failed to map segment|^\[Errno (11|12)\] [^:]
 which concern no file), for which there is no memory or process left."""
 
 EXTERNAL = (NeurotierError, OSError, ImportError, MemoryError)
-"""Errors that are no fault of this library."""
+"""Errors that are not the fault of this library."""
 
 READ_AGAIN = "start the same command again, or install this Python environment again"
 

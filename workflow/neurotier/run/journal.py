@@ -29,7 +29,7 @@ NOTE_S, SAY_S = 1.0, 30.0
 """Shortest time between two reports of a step to the journal, and to the terminal, s."""
 
 LARGEST_BYTES = 16 << 20
-"""How many bytes are read of one process's file at most, or of other files that may be long."""
+"""Most bytes that are read of one process's file, or of another file that may be long."""
 
 NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 """Environment variables with a job's number, of Slurm, PBS, LSF and SGE."""

@@ -1,7 +1,7 @@
 """What jobs need of shared resources, how much there is of each, and what Snakemake has granted a job.
 
 Snakemake grants less than requested if the machine has less, and more if the user says so (``--set-threads``,
-``--set-resources``) or in a further attempt on a cluster. Apps are told by options how much they may use.
+``--set-resources``) or in a further attempt on a cluster. An app gets what it may use as options.
 """
 
 from __future__ import annotations

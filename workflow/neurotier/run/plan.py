@@ -141,8 +141,8 @@ class Plan(Needs):
         return [self.places.index / "tool.json", *fetched, *self.validations()]
 
     def dropped(self) -> list[Path]:
-        """If images are dropped after their analysis: the markers that the images which pools have left are dropped,
-        too."""
+        """Markers that the images of each share are dropped, also those that its pool has left; empty unless images
+        are to be dropped."""
         return list(map(self.places.dropped, self.shares)) if self.settings.dataset.drop and not self.is_plain else []
 
     def find_remaining(

@@ -270,7 +270,7 @@ CONTENT = "content of the image"
 
 
 class OtherResults(NamedTuple):
-    """Results of which some were made with another dataset, tool, option or image than this run: all go.
+    """Results of which some were made with another dataset, tool, option or image than this run: all are removed.
 
     Attributes
     ----------
@@ -297,8 +297,8 @@ class OtherResults(NamedTuple):
         """Remove the results; what was saved in datasets stays in the datasets' history.
 
         The index's facts about dataset, tool and image are removed, too: if the folder was moved, Snakemake would take
-        them for this run's. Records are removed last: if this process is killed, the next start knows from them what is
-        left.
+        them for this run's. Records are removed last: if this process is killed, the next start finds out from them
+        what is left.
         """
         for folder in self.folders:
             patterns = ["[!.]*", "sourcedata/[!.]*"] if self.by_app else ["sub-*", "dataset_description.json", "README"]

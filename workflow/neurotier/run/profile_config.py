@@ -43,8 +43,8 @@ class UserCommand(NamedTuple):
     config
         The ``config:`` entries of the profiles, merged.
     executor
-        Snakemake's executor that submits jobs; empty if they run on this machine. Snakemake itself does not tell which
-        it is while rules are read.
+        Snakemake's executor that submits jobs; empty if they run on this machine. Snakemake's own settings do not yet
+        contain it while rules are read.
     node_class
         Class of a cluster's nodes, from the partition and the constraint in ``default-resources``; it is part of the
         paths of what the nodes measure. If the nodes of a partition differ, the user names the class (key

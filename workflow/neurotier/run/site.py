@@ -215,11 +215,11 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
         "Read it, correct it, and have each kind of job tried:",
         "  snakemake --snakefile profiles/try.smk --profile FOLDER-OF-THIS-FILE --directory tried",
         "",
-        *([] if partition else ["No partition takes your jobs, by what Slurm says: ask those who run it."]),
+        *([] if partition else ["By what Slurm says, no partition takes your jobs: ask those who run the cluster."]),
         "Partitions that take your jobs (the default one has a star) and their nodes, memory and local disk in MB:",
         *aligned([[*COLUMNS], *([one_line(cell) for cell in each.values()] for each in nodes)]),
         *([f"Your accounts: {', '.join(map(one_line, mine.accounts))}"] if mine.accounts else []),
-        *(["Asked for less than usual; what is not done in that time, the same command goes on with:"] if cut else []),
+        *(["Less is requested than usual; if that is too short, start the same command again:"] if cut else []),
         *cut,
     ]
     comment = "".join(f"# {line}".rstrip() + "\n" for line in head)

@@ -219,7 +219,7 @@ def first_reading(workflow: Any, results: Path, *made: Any) -> tuple[Any, ...]:
     time.
 
     For each rule of a module that a user changes (``use rule ... with``), Snakemake reads the whole module again, with
-    ``checkpoints`` that know only that rule (``ModuleInfo.use_rules``, 9.0).
+    ``checkpoints`` that hold only that rule (``ModuleInfo.use_rules``, 9.0).
     """
     return readings.setdefault((id(workflow), results), made)
 
@@ -299,8 +299,8 @@ def rules_to_run_here(workflow: Any) -> set[str]:
 
 
 def close_logs(workflow: Any) -> None:
-    """Let only this user read Snakemake's log, which contains the command line; the documented hooks are told its path
-    too late (9.0)."""
+    """Let only this user read Snakemake's log, which contains the command line; the documented hooks get its path too
+    late (9.0)."""
     for file in workflow.logger_manager.get_logfile():
         if Path(file).parts[-3:-1] == (".snakemake", "log"):  # not the file of a logger plugin, which may be a device
             with suppress(OSError):  # a file system without permissions, or a lost one

@@ -57,7 +57,7 @@ def watch(results: Path, every_s: float, once: bool) -> int:
     results
         The results folder.
     every_s
-        How often to look, s; less often if a look takes more than a fifth of that.
+        Pause between two looks, s; longer if a look takes more than a quarter of that.
     once
         Look once.
 
@@ -145,7 +145,7 @@ def state(seen: Look) -> str:
         return f"{'done' if seen.facts.get('succeeded') else 'ended, and not all was done,'} after {words}"
     if seen.alive is False:
         return f"stopped before its end; start the same command to continue (began {words} ago)"
-    return f"for {words}" + ("" if seen.alive else f" on {seen.facts.get('host')}, which cannot be asked from here")
+    return f"for {words}" + ("" if seen.alive else f" on {seen.facts.get('host')}, whose processes cannot be seen here")
 
 
 def printable(text: str) -> str:
@@ -170,7 +170,7 @@ class Look:
     run, facts
         The latest run, and what it has noted about itself.
     alive
-        Whether it goes on; ``None`` if it has not ended, and its host cannot be asked from here.
+        Whether it goes on; ``None`` if its end is not noted, and it is on another host, whose processes cannot be seen.
     everyone
         How many participants there are; 0 while the dataset is not indexed, and where the run is not for all of them
         (campaign, advise, probe...).
@@ -284,7 +284,7 @@ def read_untrusted(file: Path) -> Any:
 
 
 def run_is_alive(run: str, facts: Facts) -> bool | None:
-    """Whether a run goes on; ``None`` if its host cannot be asked from here."""
+    """Whether a run goes on; ``None`` if it is on another host, whose processes cannot be seen from here."""
     if not facts:
         return None if run else False  # a run without facts is starting: it cleans up after earlier runs
     if "ended_s" in facts:

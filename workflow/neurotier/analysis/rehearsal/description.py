@@ -217,7 +217,7 @@ def describe(file: Path, phase: str | None) -> str:
     Raises
     ------
     InputError
-        If it is neither, has no such phase, or does not tell how many files were made.
+        If it is neither, has no such phase, or does not say how many files were made.
     """
     where = str(file)
     record = read_record(file, where)
@@ -273,7 +273,7 @@ def figures_of(values: Sequence[Any], found: Record, where: str) -> tuple[str, d
     flows = [flow for flow in found["flows"] if flow["traffic_source"] == "growth" and "made_files" in flow]
     if not flows:
         raise InputError(
-            "does not tell how many files were made",
+            "does not say how many files were made",
             where,
             "meter it with this version" + ("" if record else ", with --tier NAME=FOLDER of what it writes to"),
         )
