@@ -27,7 +27,7 @@ MASKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "folder": (os.mkdir, "is a folder, and only files are read"),
     "nothing": (Path.exists, "bet wrote no brain_mask.nii.gz, although its exit code is 0"),
     "empty": (partial(write, content=b""), "is empty (0 bytes)"),
-    "half": (partial(write, content=gzip.compress(header() + BINARY)[:200]), "is truncated or no NIfTI"),
+    "half": (partial(write, content=gzip.compress(header() + BINARY)[:200]), "is truncated or not NIfTI"),
     "large": (partial(bomb, head=header(dim=dims(2700, 2700, 1400)), data_bytes=2 * GB), "is on another grid"),
     "endless": (partial(bomb, head=header() + BINARY, data_bytes=20 * GB), "goes on long after"),
     "affine": (partial(write, content=gzip.compress(header(**affine(np.nan)) + BINARY)), "affine that is not"),

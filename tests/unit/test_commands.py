@@ -37,7 +37,7 @@ def test_the_latest_page_is_shown_or_the_one_asked_for(results: Path, capsys: py
         ("", "nope", "it has comparison, report"),
         ("", "../report", "it has comparison"),
         ("empty", "", "has no page"),
-        ("gone", "", "is no folder"),
+        ("gone", "", "is not a folder"),
     ],
 )
 def test_a_page_that_is_not_there_is_said(results: Path, folder: str, name: str, said: str) -> None:

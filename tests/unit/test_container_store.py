@@ -87,7 +87,7 @@ def test_a_tag_beside_the_digest_is_not_handed_to_the_engine(tmp_path: Path) -> 
 
 
 def test_an_unpacked_image_is_not_said_to_be_absent(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"^config key app\.image: .*: is no file; give a \.sif or \.def file"):
+    with pytest.raises(SettingsError, match=r"^config key app\.image: .*: is not a file; give a \.sif or \.def file"):
         read_reference(str(tmp_path), "app.image")
 
 

@@ -125,11 +125,11 @@ def test_archives_of_docker_and_oci_are_converted_once(store: Store, engine: Eng
     assert [line.split(":")[0] for line in said] == ["converting docker-archive", "converting oci"]
     assert sorted(path.name.split("-")[0] for path in store.images.glob("*.sif")) == ["lab", "layout"]
     os.truncate(tmp_path / "lab.tar", 5000)
-    with pytest.raises(ContainerError, match=r"^converting docker-archive:.*lab\.tar: is no such archive"):
+    with pytest.raises(ContainerError, match=r"^converting docker-archive:.*lab\.tar: is not there"):
         store.obtain(f"docker-archive:{tmp_path / 'lab.tar'}", "app.image")
     shutil.rmtree(tmp_path / "layout/blobs")
     (tmp_path / "layout/index.json").touch()
-    with pytest.raises(NeurotierError, match=r"^converting oci:.*layout: is no such archive, or a damaged one"):
+    with pytest.raises(NeurotierError, match=r"^converting oci:.*layout: is not there, or is a damaged archive"):
         store.obtain(f"oci:{tmp_path / 'layout'}", "app.image")
 
 

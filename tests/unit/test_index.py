@@ -112,7 +112,7 @@ def test_images_and_what_is_left_out(dataset: Path) -> None:
     assert found.skipped == {
         "'sub-02/anat/sub-02_acq-mprage_T1w.nii.gz'": "the same image is there with another extension",
         "'sub-02/anat/sub-02_desc-raw_T1w.nii.gz'": "the entity desc- is of derivatives, not of raw data",
-        "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is no magnitude image, and only those are analysed",
+        "'sub-02/anat/sub-02_part-phase_T1w.nii.gz'": "part-phase is not a magnitude image; only those are analysed",
         "'sub-05'": "is a link to a folder that is listed already",
         "sub-03": "no T1w image",
         "sub-04": "in participants.tsv, but there is no folder",
@@ -186,7 +186,7 @@ def test_a_sub_dataset_in_a_site_is_said_to_be_one(one: Path) -> None:
             'participant_id\tnote\nsub-01\t"tall\nsub-02\tx\n',
             "unexpected end of data (commas for tabs, a quotation mark?)",
         ),
-        ("participant_id,age\nsub-01,30\nsub-02,31\n", "is no table of participant_id"),
+        ("participant_id,age\nsub-01,30\nsub-02,31\n", "is not a table of participant_id"),
     ],
 )
 def test_participants_tsv_with_an_open_quote_or_commas_for_tabs_is_named(one: Path, text: str, why: str) -> None:

@@ -200,7 +200,7 @@ def test_a_repository_that_is_not_ours_is_named(tmp_path: Path) -> None:
         assert git(folder, "log", "--format=%s") == "all"
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked/.git").symlink_to(folder / ".git")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         open_dataset(tmp_path / "linked", "", print)
 
 

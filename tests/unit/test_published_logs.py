@@ -127,7 +127,7 @@ def test_beside_a_whole_log_one_of_a_failed_task_and_a_broken_one_are_invalid_ru
     whole, incomplete, broken = published.runs
     assert told(incomplete, "valid participants failed makespan_s") == "invalid: 1 participant failed 3 1 130"
     assert told(broken, "run makespan_s participants") == "disk-3 - 0"
-    assert re.match(r"invalid: tasks.json .*no whole log", broken["valid"])
+    assert re.match(r"invalid: tasks.json .*not a whole log", broken["valid"])
     assert [row["run"] for row in published.participants] == ["disk-1"] * 3 + ["disk-2"] * 3
     assert list(Comparison(published.runs).conditions.values()) == [[whole]]
 

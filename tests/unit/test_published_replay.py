@@ -228,19 +228,19 @@ BLOCKS = [
     (TWO.replace("1572374320.25", "soon"), "no times"),
     (TWO.replace("1572374320.25", "nan"), "no times"),
     (TWO.replace("1572374320.25", "1572374399.25"), "ends before it starts"),
-    (TWO.replace("read_file", "read_disk"), "'read_disk' is no phase"),
+    (TWO.replace("read_file", "read_disk"), "'read_disk' is not a phase"),
     (spark_log(), "has 1 fields"),
 ]
 PEOPLE = [
-    ("", "no whole log"),
-    ("[]", "no whole log"),
-    ('{"tasks": [1]}', "no whole log"),
+    ("", "not a whole log"),
+    ("[]", "not a whole log"),
+    ('{"tasks": [1]}', "not a whole log"),
     ('{"jobs": []}', "'tasks'"),
     (TASKS.replace('"Name"', '"name"'), "'Name'"),
-    (TASKS.replace("2m0.000s", "60"), "no duration"),
+    (TASKS.replace("2m0.000s", "60"), "not a duration"),
     (TASKS.replace("Tue Sep  3 17:20:00 EDT 2019", "soon"), "no time of day"),
     (TASKS.replace("17:22:00", "17:19:00"), "ends before it starts"),
-    (TASKS.replace('"0m30.500s"', "30.5"), "no whole log"),
+    (TASKS.replace('"0m30.500s"', "30.5"), "not a whole log"),
 ]
 LOGS = "bigbrain-incrementation/results"
 DAMAGES = {
@@ -252,10 +252,10 @@ DAMAGES = {
     f"{LOGS}/40bb_redo/{GNU.format(94)}": ("\x00\udcff\udcfe" * 100, "is not text"),
     f"{LOGS}/40bb_redo/{GNU.format(95)}": (GOOD.replace(" 14003\n", "\n", 1), "has 4 fields"),
     f"{LOGS}/20bb_redo/{SPARK.format(96)}": (spark_log()[:-9], "ends within a line"),
-    "system_conf/mem_diskbench.out": (f"{DISK_BENCH}tmpfs,fast,1 GB/s,1 GB/s\n", "no bandwidth"),
-    "bids-app-example/disk-7/tasks.json": (TASKS[: len(TASKS) // 2], "no whole log"),
-    "bids-app-example/disk-8/tasks.json": ("\udcff\udcfe{", "no whole log"),
-    "bids-app-example/disk-9/makespan_seconds": ("soon\n", "no number of seconds"),
+    "system_conf/mem_diskbench.out": (f"{DISK_BENCH}tmpfs,fast,1 GB/s,1 GB/s\n", "not a bandwidth"),
+    "bids-app-example/disk-7/tasks.json": (TASKS[: len(TASKS) // 2], "not a whole log"),
+    "bids-app-example/disk-8/tasks.json": ("\udcff\udcfe{", "not a whole log"),
+    "bids-app-example/disk-9/makespan_seconds": ("soon\n", "not a number of seconds"),
 }
 """File below `experiments`, to its content and what is said of it."""
 

@@ -94,16 +94,16 @@ def test_room_is_known_beforehand(tmp_path: Path) -> None:
 
 NONSENSE = {
     "a list": ("[1, 2]", "is not of type 'object'"),
-    "no YAML": ("{", "is no YAML"),
-    "two documents": (rehearsal_of() + "---\n" + rehearsal_of(), "is no YAML"),
-    "a class": ("!!python/object/apply:os.system ['touch hit']", "is no YAML"),
+    "no YAML": ("{", "is not YAML"),
+    "two documents": (rehearsal_of() + "---\n" + rehearsal_of(), "is not YAML"),
+    "a class": ("!!python/object/apply:os.system ['touch hit']", "is not YAML"),
     "a bomb": ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "references"),
-    "deep": ("[" * 5000 + "]" * 5000, "is no YAML"),
+    "deep": ("[" * 5000 + "]" * 5000, "is not YAML"),
     "less deep": ("[" * 200 + "]" * 200, "(top level)"),
     "half": (rehearsal_of().replace("cpu_s", "cpu_seconds"), "unknown key"),
     "not a number": (rehearsal_of(cpu_s=float("nan")), "no number"),
     "endless": (rehearsal_of(cpu_s=float("inf")), "maximum"),
-    "digits": (rehearsal_of(read_bytes=7).replace("value: 7", f"value: {'9' * 5000}"), "is no YAML"),
+    "digits": (rehearsal_of(read_bytes=7).replace("value: 7", f"value: {'9' * 5000}"), "is not YAML"),
     "no thread": (rehearsal_of(threads=0), "minimum"),
     "more removed than made": (rehearsal_of(removed_files=1), "more than the 0 files"),
 }
@@ -122,14 +122,14 @@ def test_nonsense_is_refused_in_one_line(text: str, said: str, tmp_path: Path, m
     ("content", "said"),
     [
         ("", "has no line"),
-        ("nonsense", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        ("[1]", "is no record"),
+        ("nonsense", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[1]", "is not a record"),
         ('{"phases": []}', "has no phase 'compute'"),
         ('{"phases": [{"phase": "compute", "traffic": []}]}', "how many files"),
         ('{"phase": "tar", "tiers": []}', "--tier NAME=FOLDER"),
         ('{"phase": "tar", "tiers": [{"traffic_source": "growth", "written_files": 3}]}', "how many files"),
-        ('{"phase": "tar", "tiers": [{"traffic_source": "growth", "made_files": "3"}]}', "is no record"),
+        ('{"phase": "tar", "tiers": [{"traffic_source": "growth", "made_files": "3"}]}', "is not a record"),
     ],
 )
 def test_what_is_no_record_is_refused_in_one_line(content: str, said: str, tmp_path: Path) -> None:

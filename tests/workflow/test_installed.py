@@ -134,7 +134,7 @@ def test_nothing_is_laid_out_over_a_checkout(installed: Path, tmp_path: Path) ->
     (tmp_path / "workflow").mkdir()
     code, said = neurotier(installed, tmp_path, "init", ".")
     assert code == 78
-    assert "is there already, and is no link" in said
+    assert "is there already, and is not a link" in said
     assert len(said.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["workflow"]
 

@@ -252,7 +252,7 @@ class Stored:
         if min(self.shape) < 1:
             raise ForeignError(f"declares {shape_text(self.shape)} voxels")
         if self.dtype.kind not in "iuf":
-            raise ForeignError(f"declares voxels of {self.dtype.name}, which are no real numbers")
+            raise ForeignError(f"declares voxels of {self.dtype.name}, which are not real numbers")
         edges = np.linalg.svd(self.affine[:3, :3], compute_uv=False) if np.isfinite(self.affine).all() else np.zeros(3)
         if not edges[-1] > ROUNDING * edges[0]:
             raise ForeignError("has an affine that is not finite, or is singular")

@@ -42,7 +42,7 @@ def memory_for_images() -> int:
 
 def truncated(reason: str) -> ForeignError:
     """The error for a file that is incomplete or not an image."""
-    return ForeignError(f"is truncated or no NIfTI ({reason})")
+    return ForeignError(f"is truncated or not NIfTI ({reason})")
 
 
 @contextmanager

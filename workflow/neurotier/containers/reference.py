@@ -131,7 +131,7 @@ def read_reference(text: str, where: str) -> Reference:
     if archive:
         raise SettingsError("no such archive", where, "correct the path (oci: takes a folder)")
     if not path.is_file():
-        raise SettingsError("is no file" if path.exists() else "no such file", where, KINDS)
+        raise SettingsError("is not a file" if path.exists() else "no such file", where, KINDS)
     if path.suffix not in (".sif", ".simg", ".def"):
         raise SettingsError("is neither a .sif nor a .def file", where)
     return Reference(str(path), "definition" if path.suffix == ".def" else "file", path)
@@ -237,7 +237,7 @@ def path_of(dataset: Path, name: str, where: str) -> str:
         )
     if entry.startswith(FOLDERS):
         raise SourceError(
-            f"{lies} is a folder, and no image file",
+            f"{lies} is a folder, not an image file",
             where,
             "name one that is a file (docker-archive: and oci: take images of Docker)",
         )

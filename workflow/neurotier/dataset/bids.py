@@ -118,7 +118,7 @@ def read_image(path: str, site: str) -> Image:
     if "desc" in labels:
         raise InputError("the entity desc- is of derivatives, not of raw data", repr(path))
     if (part := labels.get("part", "mag")) != "mag":
-        raise InputError(f"part-{part} is no magnitude image, and only those are analysed", repr(path))
+        raise InputError(f"part-{part} is not a magnitude image; only those are analysed", repr(path))
     session = [f"ses-{labels['ses']}"] if "ses" in labels else []
     expected = PurePosixPath(site, f"sub-{labels['sub']}", *session, "anat", pure.name)
     if pure != expected:

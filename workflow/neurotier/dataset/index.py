@@ -410,7 +410,7 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
                 if label := one_line(row["participant_id"] or "")[:255]:  # no folder has a longer name
                     members[f"{prefix}sub-{label.removeprefix('sub-')}"] = "in participants.tsv, but there is no folder"
     except (OSError, KeyError, csv.Error, InputError) as error:
-        why = getattr(error, "what", f"is no table of participant_id: {error} (commas for tabs, a quotation mark?)")
+        why = getattr(error, "what", f"is not a table of participant_id: {error} (commas for tabs, a quotation mark?)")
         members, skipped[repr(table)] = {}, f"cannot be read: {error.strerror}" if isinstance(error, OSError) else why
     is_nested = bool(site) and (dataset / site / ".gitmodules").exists()
     with os.scandir(dataset / site) as entries:

@@ -93,7 +93,7 @@ class Options:
                 setattr(self, option[2:], True)
                 continue
             if option not in KEPT or not (given or self.command):
-                what = "needs a value" if option in KEPT else "is no option"
+                what = "needs a value" if option in KEPT else "is not an option"
                 raise SettingsError(what, option, "see neurotier meter --help")
             name, word = option[2:], value if given else self.command.pop(0)
             known = getattr(self, name)
@@ -101,7 +101,7 @@ class Options:
         try:
             self.grace_s = float(self.grace)
         except ValueError:
-            raise SettingsError(f"{self.grace!r} is no time in seconds", "--grace") from None
+            raise SettingsError(f"{self.grace!r} is not a time in seconds", "--grace") from None
 
 
 def run(options: Options) -> int:
@@ -165,7 +165,7 @@ def append(record: int, path: object, report: dict[str, Any]) -> None:
             left = left[os.write(record, left) :]
     except OSError as error:  # the command's exit code matters more than this error
         print(f"neurotier: --record {path}: cannot be written: {error.strerror}", file=sys.stderr)
-        with suppress(OSError):  # it may be no file
+        with suppress(OSError):  # it may not be a file
             os.ftruncate(record, os.fstat(record).st_size - len(line) + len(left))
 
 

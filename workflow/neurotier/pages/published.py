@@ -296,7 +296,7 @@ def claims(data: Replayed) -> Section:
         for row in data.claims
     ]
     text = (
-        "Times and bytes are means over repetitions that are no outliers, parallelism and counts over all. What was"
+        "Times and bytes are means over repetitions that are not outliers, parallelism and counts over all. What was"
         " said holds if logs agree to a tenth, and is contradicted if all are off by more than three tenths; else it"
         " holds partly."
     )

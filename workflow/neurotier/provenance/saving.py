@@ -349,7 +349,7 @@ def open_dataset(folder: Path, killed_on: str, say: Say) -> Any:
     repository = folder / ".git"
     take_dataset_back(folder)
     if os.path.lexists(repository) and (repository.is_symlink() or not repository.is_dir()):
-        raise InputError("is no folder", repository, "remove it, and start the same command again")
+        raise InputError("is not a folder", repository, "remove it, and start the same command again")
     clear_locks(folder, killed_on)
     if not repository.exists():
         say(f"making {folder} a DataLad dataset")

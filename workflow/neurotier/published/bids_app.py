@@ -130,7 +130,7 @@ def read_tasks(log: Path) -> tuple[Rows, int]:
         entries = json.loads(log.read_text())["tasks"]
         good = [participant_row(log, entry) for entry in entries if entry["Exit code"] == "0"]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"is no whole log of tasks ({error})") from None
+        raise ValueError(f"is not a whole log of tasks ({error})") from None
     return good, len(entries) - len(good)
 
 
@@ -162,7 +162,7 @@ def moment_s(text: str) -> float:
     """
     parts = parsedate_tz(text)
     if parts is None:
-        raise ValueError(f"{text!r} is no time of day")
+        raise ValueError(f"{text!r} is not a time of day")
     return float(mktime_tz(parts))
 
 
@@ -174,7 +174,7 @@ def duration_s(text: str) -> float:
     """
     match = DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no duration")
+        raise ValueError(f"{text!r} is not a duration")
     return 60 * int(match["minutes"]) + float(match["seconds"])
 
 
@@ -219,4 +219,4 @@ def logged_makespan_s(file: Path) -> float | None:
     try:
         return float(file.read_text()) if file.exists() else None
     except ValueError:
-        raise ValueError("is no number of seconds") from None
+        raise ValueError("is not a number of seconds") from None

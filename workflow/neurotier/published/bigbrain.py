@@ -260,7 +260,7 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
         except ValueError:
             raise ValueError(f"line {number} has {len(fields)} fields, not 5") from None
         if name not in names:
-            raise ValueError(f"line {number}: {name!r} is no phase of {engine}")
+            raise ValueError(f"line {number}: {name!r} is not a phase of {engine}")
         phase = names[name]
         if phase not in (TASK, DRIVER):
             block_of[thread] = file.rpartition("-")[2]  # written blocks are named inc-BLOCK
@@ -271,7 +271,7 @@ def read_phases(text: str, engine: str) -> Iterator[Phase]:
         except ValueError:
             start_s = end_s = math.nan
         if not math.isfinite(start_s + end_s):
-            raise ValueError(f"line {number}: {start!r} and {end!r} are no times in s")
+            raise ValueError(f"line {number}: {start!r} and {end!r} are not times in s")
         if end_s < start_s:
             raise ValueError(f"line {number}: {name} ends before it starts")
         yield Phase(phase, start_s, end_s, block)

@@ -69,7 +69,7 @@ def read_samples(file: Path) -> list[tuple[str, list[float]]]:
     reason if the file is damaged."""
     headings, *rows = [*csv.reader(file.read_text(encoding="ascii").splitlines())] or [[]]
     if headings != HEADINGS or not rows:
-        raise ValueError(f"is no storage benchmark: no rows below {','.join(HEADINGS)}")
+        raise ValueError(f"is not a storage benchmark: no rows below {','.join(HEADINGS)}")
     samples = []
     for number, row in enumerate(rows, start=2):
         if len(row) != len(HEADINGS):
@@ -89,7 +89,7 @@ def mb_s(text: str) -> float:
     """
     match = BANDWIDTH.fullmatch(text.strip())
     if match is None or not float(match["value"]):
-        raise ValueError(f"{text!r} is no bandwidth")
+        raise ValueError(f"{text!r} is not a bandwidth")
     return float(match["value"]) * (MB_PER_GB if match["unit"] == "GB" else 1)
 
 

@@ -84,7 +84,7 @@ def open_page(results: Path, name: str) -> int:
     pages = {file.stem: file for file in files if file.suffix == ".html" and stat.S_ISREG(file.lstat().st_mode)}
     if not pages:
         raise SettingsError(
-            "has no page" if results.is_dir() else "is no folder",
+            "has no page" if results.is_dir() else "is not a folder",
             results,
             "give a results folder, or have one made: snakemake all",
         )
@@ -111,7 +111,7 @@ def show_images(results: Path, unused_days: float | None) -> int:
             print(f"{image.facts.stem}\t{size(image.size_bytes)}\tused {utc(image.used_s)}\tsha256:{image.sha256[:12]}")
         return 0
     if not unused_days * DAY_S >= 0:
-        raise SettingsError("is no number of days", f"--remove-unused {unused_days}", "give 30, for example")
+        raise SettingsError("is not a number of days", f"--remove-unused {unused_days}", "give 30, for example")
     users = {results, *users_of(places.image_store), *users_of(places.images)}
     for image, files in remove_unused(stored, unused_days, set[str]().union(*map(digests_used, users))):
         what = f"{image.facts.stem} ({size(image.size_bytes)}, used {utc(image.used_s)})"
@@ -157,7 +157,7 @@ def set_up_folder(folder: Path) -> list[str]:
         raise SettingsError("is a BIDS dataset, which is only read", folder, "choose another folder")
     if link.exists() and not link.is_symlink():
         raise SettingsError(
-            "is there already, and is no link to an installed workflow",
+            "is there already, and is not a link to an installed workflow",
             link,
             "choose another folder; a checkout needs no set-up",
         )

@@ -150,7 +150,7 @@ def text_of(profile: str) -> tuple[str, str]:
         with blaming(where, SettingsError):
             return read_named(file, LIMIT_BYTES, "a description").decode(), where
     except UnicodeDecodeError:
-        raise SettingsError("is no text", where) from None
+        raise SettingsError("is not text", where) from None
 
 
 def parse(text: str, where: str) -> Description:
@@ -159,7 +159,7 @@ def parse(text: str, where: str) -> Description:
     require_valid(data, read_yaml((SCHEMAS / "rehearsal.schema.yaml").read_text()), f"{where}:")
     values = {name: figure["value"] for name, figure in data["figures"].items()}
     if not math.isfinite(values["cpu_s"]):
-        raise SettingsError("is no number of seconds", f"{where}: figures.cpu_s")
+        raise SettingsError("is not a number of seconds", f"{where}: figures.cpu_s")
     for name in ("files", "results"):
         values[name] = tuple((int(count), int(each)) for count, each in values[name] if count)
     whole = {name: int(value) for name, value in values.items() if isinstance(value, float) and name != "cpu_s"}
@@ -187,7 +187,7 @@ def load(text: str, where: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         what, mark = getattr(error, "problem", None) or type(error).__name__, getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
-        raise SettingsError(f"is no YAML that can be read: {what}{place}", where) from None
+        raise SettingsError(f"is not YAML that can be read: {what}{place}", where) from None
 
 
 def written(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
@@ -225,7 +225,7 @@ def describe(file: Path, phase: str | None) -> str:
         text = written(*figures_of(record, phase_of(record, phase, where), where))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {one_line(str(error))[:100]}"
-        raise InputError(f"is no record of a participant or of neurotier meter ({why})", where) from None
+        raise InputError(f"is not a record of a participant or of neurotier meter ({why})", where) from None
     try:
         parse(text, where)
     except SettingsError as error:
@@ -246,7 +246,7 @@ def read_record(file: Path, where: str) -> list[Any]:
     for parts in ([content], content.splitlines()):
         with suppress(ValueError, RecursionError):
             return [json.loads(part) for part in parts if part.strip()]
-    raise InputError("is no JSON", where, "name a record or a file of neurotier meter --record")
+    raise InputError("is not JSON", where, "name a record or a file of neurotier meter --record")
 
 
 def phase_of(values: Sequence[Any], phase: str | None, where: str) -> Record:

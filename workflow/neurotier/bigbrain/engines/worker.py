@@ -83,7 +83,7 @@ def find_block(task: Task, name: str) -> Block:
     """Find a block of a run by its name."""
     found = next((block for block in task.blocks if block.block == name), None)
     if found is None:
-        raise InputError("is no block of this run", name, "see its blocks.tsv")
+        raise InputError("is not a block of this run", name, "see its blocks.tsv")
     return found
 
 

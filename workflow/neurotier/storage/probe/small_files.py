@@ -174,7 +174,7 @@ def mean_of(streams: Sequence[Sequence[float]]) -> Row:
     s. CPU time includes the loop in this module (some 2 us per file). What remains of the clock time after CPU time and
     waiting for a processor is waiting for the tier or its locks; ``operation_s`` is that plus CPU time, without waiting
     for a processor. ``operations_per_s`` counts from the first start to the last end: streams that take turns on one
-    processor are no faster together.
+    processor are not faster together.
 
     >>> measured = mean_of([[4, 1.0, 2.0, 0.5, 0.5], [12, 3.0, 2.0, 0.5, 0.5]])
     >>> measured["operation_wait_s"], measured["operations_per_s"]
