@@ -77,9 +77,9 @@ def test_a_wait_beside_other_threads_is_saved_as_a_whole() -> None:
 def test_without_an_account_nothing_is_claimed() -> None:
     rows = [without_account(spent("compute", user=80.0, run_queue=5.0, other=15.0))]
     split, lacking = "CPU time is 80 % of wall time", "How much of the rest was waiting is not known"
-    reason = "the kernel accounts no waits for storage and memory"
+    reason = "the kernel does not account for waits for storage and memory"
     assert texts(rows) == [split, f"{lacking}: {reason}; {SWITCH}"]
-    reason = "the kernel accounts no waits, or its records were lost"
+    reason = "the kernel does not account for waits, or its records were lost"
     assert texts([rows[0] | {"run_queue_s": None}]) == [split, f"{lacking}: {reason}; {SWITCH}"]
     assert "were not credible" in texts([rows[0] | {"memory_stall_s": 0.0}])[1]
     assert texts([without_account(spent("compute"))]) == ["No time was measured"]

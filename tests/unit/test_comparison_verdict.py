@@ -132,7 +132,7 @@ def test_what_the_page_cache_held_is_said_and_is_no_doubt_if_it_held_as_much_bef
             {},
             "not told apart with 3 repetitions; a difference of 10 % shows with about 101",
         ),
-        (FAST, SLOW, {"nfs": {"participants": 9}}, "the runs did not do equally many participants"),
+        (FAST, SLOW, {"nfs": {"participants": 9}}, "the runs did not analyse equally many participants"),
         (
             FAST,
             SLOW,

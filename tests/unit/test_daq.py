@@ -160,6 +160,6 @@ def test_writers_are_dealt_out_over_tiers_and_flush_if_one_of_these_is_a_disk(
     assert all(row["records_checked"] > 0 for row in done)
     unknown = {"late_writers": 0, "backlog_peak_bytes": None, "buffer_bytes": None}
     sentences, reader = page_of("daq", tmp_path, settings, daq=[row | unknown for row in done], backlog=[])
-    assert "What writers on several tiers read and wrote is with the first of these." in reader.text
+    assert "Bytes that writers on several tiers read and wrote are listed with the first of these tiers." in reader.text
     assert sum("the buffer that 2 writers need is unknown" in sentence for sentence in sentences) == len(done)
     assert not left(memory) + left(tiers["b"])

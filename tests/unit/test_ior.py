@@ -85,7 +85,7 @@ def test_processes_that_begin_too_far_apart_are_told_of(tmp_path: Path, memory: 
     assert verdicts(Data({"ior": [apart]}, None))[1:] == [
         Verdict(
             "In 1 of 2 measurements, processes began apart, or clocks differed, by up to 25 % of the time:"
-            " larger files (ior.file_size) would tell what all of them reach together",
+            " larger files (ior.file_size) would show what all of them reach together",
             OPEN,
         )
     ]

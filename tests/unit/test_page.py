@@ -110,7 +110,7 @@ def test_what_a_reader_needs_comes_first_and_leads_on_with_masks_of_outliers_and
     shown = [figure for figure in PAGE.figures if figure.chart.__name__ in reader.ids]
     assert [figure.chart for figure in PAGE.figures if figure not in shown] == [nodes], "all but that of a cluster"
     assert all(figure.reading in reader.text for figure in shown), "how each is read"
-    assert "The heads of the demonstration are one template, varied" in reader.text
+    assert "The heads of the demonstration are variations of one template" in reader.text
     assert "How they are measured: workflow/measures.md of neurotier." in reader.text
     assert any(address.endswith("/workflow/measures.md") for address in leads)
     pictures = [alt for alt in reader.alts if alt.startswith("Brain mask")]

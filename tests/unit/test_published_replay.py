@@ -127,17 +127,17 @@ def test_the_page_says_what_is_absent_skipped_and_known_to_be_wrong(replay: Repl
     for said in (
         f"{counts_text(claims)}.",
         *(claim["claim"] for claim in claims),
-        "1 file skipped: its name tells no condition",
+        "1 file skipped: its name gives no condition",
         "8 BigBrain runs, 1 BIDS App run, the storage benchmark of 4 devices",
         "Figure 5: no run",
         "Figures 9 and 10, 96 processes: no run",
-        "notes.out: its name does not tell a condition",
+        "notes.out: its name gives no condition",
         "124 blocks are not in the log",
         "Who did what when (20 µm, 25 processes)",  # among what is not shown
     ):
         assert said in reader.text, said
     assert re.search(r"local SSD, App Direct: 2 of 125 blocks not written.* 300\.00 s", reader.text)
-    assert reader.text.count("is the end of the task that is last by name") == 1
+    assert reader.text.count("has the end of the task whose name sorts last") == 1
     own = ("#", "data:", "published/")
     assert all(at.startswith(own) or at.endswith("workflow/measures.md") for _, at in reader.addresses)
     assert charts_of(replay, PREDICTIONS).keys() < set(reader.ids)
@@ -238,7 +238,7 @@ PEOPLE = [
     ('{"jobs": []}', "'tasks'"),
     (TASKS.replace('"Name"', '"name"'), "'Name'"),
     (TASKS.replace("2m0.000s", "60"), "not a duration"),
-    (TASKS.replace("Tue Sep  3 17:20:00 EDT 2019", "soon"), "no time of day"),
+    (TASKS.replace("Tue Sep  3 17:20:00 EDT 2019", "soon"), "not a time of day"),
     (TASKS.replace("17:22:00", "17:19:00"), "ends before it starts"),
     (TASKS.replace('"0m30.500s"', "30.5"), "not a whole log"),
 ]

@@ -101,7 +101,7 @@ NONSENSE = {
     "deep": ("[" * 5000 + "]" * 5000, "is not YAML"),
     "less deep": ("[" * 200 + "]" * 200, "(top level)"),
     "half": (rehearsal_of().replace("cpu_s", "cpu_seconds"), "unknown key"),
-    "not a number": (rehearsal_of(cpu_s=float("nan")), "no number"),
+    "not a number": (rehearsal_of(cpu_s=float("nan")), "not a number of seconds"),
     "endless": (rehearsal_of(cpu_s=float("inf")), "maximum"),
     "digits": (rehearsal_of(read_bytes=7).replace("value: 7", f"value: {'9' * 5000}"), "is not YAML"),
     "no thread": (rehearsal_of(threads=0), "minimum"),

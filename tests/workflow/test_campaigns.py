@@ -111,7 +111,7 @@ def test_what_cannot_be_seen_to_be_cold_is_not_run() -> None:
         campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1}
         done = project.fails(*project.configure(tool="bet", campaign=campaign))
         done.says(
-            "disk, 1 at once, cache cold, bet: cold was asked for, and the kernel did not tell what was in memory; "
+            "disk, 1 at once, cache cold, bet: cold was asked for, and the kernel did not report what was in memory; "
         )
         assert not project.conditions()
         as_found = project.configure(tool="bet", campaign=campaign | {"cache": ["as found"]})
@@ -170,7 +170,7 @@ def test_an_edited_script_and_other_images_are_other_runs(project: Project) -> N
     save_image(image, small_head(7))
     more = project.configure(tool={"name": "own", "own": own}, campaign=campaign | {"repetitions": 2})
     other = project.fails(*more).lines("disk, 1 at once, cache warm, own: the dataset is not the one that was indexed")
-    assert other[0].endswith("name dataset.version, or, of a plain folder, start with --forcerun index_dataset")
+    assert other[0].endswith("name dataset.version or, for a plain folder, start with --forcerun index_dataset")
     project.succeeds(*arguments, "--forcerun", "index_dataset").says(
         "0 of 2 runs are there, 2 to do", "2 runs compared, 0 left out"
     )

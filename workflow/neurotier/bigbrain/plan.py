@@ -1,4 +1,4 @@
-"""Tell the rules of the incrementation what they need to know while Snakemake builds its graph of jobs."""
+"""What the rules of the incrementation need to know while Snakemake builds its graph of jobs."""
 
 from __future__ import annotations
 

@@ -60,9 +60,9 @@ def room(data: Data) -> Section:
     columns = " ".join(f"{role}_tier {role}_needed_bytes {role}_free_bytes" for role in NEEDING)
     rows = [row | {"fits": "yes" if row["fits"] else f"no: {row['reason']}"} for row in data["advice"]]
     note = (
-        "The dataset needs what is still to be fetched, the work what all jobs at once reserve at most, or a copy of a"
-        " site's outputs for an app's group level, which leaves it with the results. A tmpfs has no more than the"
-        " memory that is available."
+        "Needed on the dataset tier: the images still to be fetched; on the work tier: the most that simultaneous jobs,"
+        " or an app's group level, take; on the results tier: the results still to be written, for an app with the copy"
+        " of all outputs that its group level makes. A tmpfs has no more free space than memory is available."
     )
     return Section("Room", rows=rows, columns=f"placement parallelism {columns} fits", note=note)
 
@@ -79,12 +79,13 @@ def basis(data: Data) -> Section:
                 probe
             ),
             (
-                f"The interval is from the 5th to the 95th percentile of {DRAWS - 1} draws: every tier between its"
-                " least and its most, CPU time as the records scatter and leave open how it grows with size, small"
-                f" files by {percent(FILES_SPREAD)} besides (standard deviation), what is read back from a network tier"
-                " from none to all, images that come at once from the calibration's number to the one asked for, other"
-                " users of the processors from none to twice as many; and around each by"
-                f" {percent(MODEL_ERROR)}, the error of the model where all its inputs are known."
+                f"The interval is from the 5th to the 95th percentile of {DRAWS - 1} draws. They vary the speed of"
+                " every tier within the range of its probe; CPU time as the records scatter, and as they leave open how"
+                f" it grows with size; the cost of small files, by a further {percent(FILES_SPREAD)} (standard"
+                " deviation); what is read back from a network tier, from none to all; how many images are fetched at"
+                " once, from the number in the calibration to the one requested; what others use of the processors,"
+                f" from none to twice as much; and each result by {percent(MODEL_ERROR)}, the error of the model with"
+                " known inputs."
             ),
         ],
     )

@@ -38,15 +38,15 @@ def held(data: Data) -> Chart:
         " which the data of one flush may be missing. Star: the most writers at 1 GB/s that the paper's six DCPMMs"
         " held, with PMDK.",
         panels={"": "Writers at once"},
-        label="Rate of a writer, of what comes to it",
+        label="Rate of a writer over that of its data",
         unit="share",
         logarithmic=False,
     )
 
 
 def buffer(data: Data) -> Chart:
-    """Data that have come and are not written yet, over time, a line per number of writers; dashed: up to the time
-    for which the buffer must do. As Figure 6 of the DUNE paper.
+    """Data that have arrived but are not yet written, over time, with a line for each number of writers; dashed: up to
+    the time for which the buffer must suffice. As Figure 6 of the DUNE paper.
     """
     found, target_s = lines(data["daq"]), data.settings.daq.target_s
     rows = [
@@ -72,8 +72,9 @@ def buffer(data: Data) -> Chart:
     return Lines(
         f"Buffer that is needed, {'; '.join(said)}",
         rows,
-        "Solid: measured; dashed: the most there was; of writers that were behind at the end, what comes less what is"
-        " written, times the time, up to that for which the buffer must do. Every panel has a range of its own.",
+        "Solid: measured. Dashed: the most there was; for writers that were behind at the end, the rate at which data"
+        " arrive minus the rate of writing, times the time, up to that for which the buffer must suffice. Every panel"
+        " has its own range.",
         panels=dict.fromkeys([row["panel"] for row in rows] or found, "Time (s)"),
         label="Buffer",
         unit="bytes",
@@ -83,7 +84,7 @@ def buffer(data: Data) -> Chart:
 
 
 def throughput(data: Data) -> Chart:
-    """What all writers wrote together, by their number, beside what came to them. As Figure 8 of the DUNE paper."""
+    """What all writers wrote together, by their number, beside the data that arrived. As Figure 8 of the DUNE paper."""
     found = lines(data["daq"])
     said = []
     for name, line in found.items():
@@ -99,7 +100,7 @@ def throughput(data: Data) -> Chart:
     return Lines(
         "; ".join(said),
         rows,
-        "Median over repetitions, until all is flushed; logarithmic axes. Dashed: what comes to the writers. Stars:"
+        "Median over repetitions, until all is flushed; logarithmic axes. Dashed: data that arrive. Stars:"
         " the paper's DCPMMs, interleaved (4 writers) and each by itself (5 writers), as its text states them.",
         panels={"": "Writers at once"},
         label="Throughput",
@@ -132,11 +133,11 @@ PAGE = workload_page(
         points,
         published_numbers(
             DAQ,
-            f"{DAQ[0].source}. Devices and machine are not these: ten writers at 1 GB/s for 100 s, 6 or 12 modules of"
-            " persistent memory.",
+            f"{DAQ[0].source}. Its devices and machine were others: 6 or 12 modules of persistent memory, for ten"
+            " writers at 1 GB/s for 100 s.",
         ),
     ),
-    note="What writers on several tiers read and wrote is with the first of these.",
+    note="Bytes that writers on several tiers read and wrote are listed with the first of these tiers.",
     method="Each writer is a process of fio with a file of its own, which gets records at a fixed rate. It holds its"
     " rate if it reached all but daq.tolerance of it, and the data of one flush, by the time when everything was"
     " flushed. Every record is read again and checked.",

@@ -33,7 +33,7 @@ def verdicts(data: Data) -> list[Verdict]:
     said += [verdict(name, line) for name, line in lines(rows).items() if name not in scaled]
     found = [Verdict(text) for text in (*said, *at_once_text(rows))] + [Verdict(text, OPEN) for text in late_text(rows)]
     if not found and measured_rows(rows):
-        return [Verdict("Only benchmarks at once were measured, and none alone to set beside them", OPEN)]
+        return [Verdict("Only concurrent benchmarks were measured, and no single one to compare them with", OPEN)]
     return found
 
 

@@ -48,7 +48,7 @@ def most(curve: Sequence[Row]) -> float:
 
 
 def full_at(curve: Sequence[Row]) -> int:
-    """The number of streams beyond which more streams gain nothing on which the repetitions agree."""
+    """The smallest number of streams that, in some repetition, came close to the greatest bandwidth of the curve."""
     enough = FULL_SHARE * most(curve)
     return next(int(row["streams"]) for row in curve if row["bandwidth_high_bytes_per_s"] >= enough)
 
@@ -93,8 +93,8 @@ def one_stream(data: Data) -> Chart:
             bar | {"text": rate(bar[BANDWIDTH[0]]), "colour": COLOURS[bar["from"]]}
             for bar in sorted(bars, key=lambda bar: bar["panel"])
         ],
-        "One buffered stream, 1 MiB a request, as by dd: writes include the flush to the device; reads begin with an"
-        " empty page cache unless said. Medians; lines: range of the repetitions. Grey: Table I of Hayot-Sasson,"
+        "One buffered stream, 1 MiB a request, as by dd: writes include the flush to the device; reads are not from the"
+        " page cache unless stated. Medians; lines: range of the repetitions. Grey: Table I of Hayot-Sasson,"
         " Brown and Glatard (2020), one stream of dd.",
         (Stack({BANDWIDTH[0]: Kind("", BLUE)}), Line(*BANDWIDTH[1:])),
         "Bandwidth of one stream",
@@ -161,9 +161,9 @@ def small(data: Data) -> Section:
         if row["part"] in ("small", "files")
     ]
     text = (
-        "Requests by fio's way to the device, and many small files at once, each stream in a folder of its own. Waiting"
-        " is for the tier or its locks, and not for a processor; the advice predicts from both what the files of a tool"
-        " take."
+        "Requests by fio's way to the device, and many small files at once, each stream in a folder of its own."
+        " Waiting is for the tier or its locks, not for a processor. From CPU time and waiting, the advice predicts how"
+        " long the files of a tool take."
     )
     columns = (
         "tier operation engine queue_depth streams operations_per_s latency_mean_s latency_p99_s operation_cpu_s"
@@ -188,8 +188,8 @@ PAGE = Page(
         small,
         Section(
             "How it is measured",
-            "By fio, and small files by neurotier itself, once in each repetition, on files below each tier's path that"
-            " are gone now. A cold read begins after fio has evicted its files from the page cache.",
+            "By fio, and small files by neurotier itself, once in each repetition, on files below each tier's path,"
+            " which were then removed. A cold read begins after fio has evicted its files from the page cache.",
         ),
     ),
 )

@@ -45,7 +45,7 @@ PROCESSES = {f"{um}um_{processes}": f"{um} µm, {processes} processes" for um, _
 """Parts of a figure: each image with each number of processes."""
 
 SIGNS = {"holds": "✓", "contradicted": "✗", "cannot be told": "?"}
-REASONS = {DAMAGED: "damaged", UNNAMED: "its name tells no condition"}
+REASONS = {DAMAGED: "damaged", UNNAMED: "its name gives no condition"}
 """Why files of each kind are skipped."""
 
 
@@ -145,7 +145,7 @@ def predicted(data: Replayed) -> Chart:
         validation_text(data.validation),
         rows,
         "1: predicted as measured; logarithmic axis. Line and right: interval of the prediction without the condition's"
-        " own runs. Outliers among the repetitions are left out. Eq. (1) learns nothing from runs.",
+        " own runs. Outliers among the repetitions are left out. Eq. (1) does not depend on runs.",
         marks=(
             Line("low", "high"),
             Points(PAPER, *MEMBERS[PAPER]),
@@ -176,7 +176,7 @@ def table_one(data: Replayed) -> Chart:
     return Lanes(
         bandwidths_text(bandwidths),
         [dict.fromkeys(("mean_mb_s", "printed_mb_s")) | row for row in rows],
-        "One stream of dd; points: measurements; cross: as printed in Table I, which is App Direct mode. 1 GB is"
+        "One stream of dd; points: measurements; cross: as printed in Table I, for App Direct mode. 1 GB is"
         " counted as 1,024 MB, as printed; dd means 1,000. Right: mean and median; the axis is logarithmic.",
         (
             Points("mb_s", "measurement", colour=SKY),
@@ -260,7 +260,7 @@ def validation(data: Replayed) -> Section:
         " would do as well. A device is Optane in one mode, or the SSD, Isilon or DRAM. What the model does not know:"
         " why Optane in App Direct mode gives 20 % more on the 20 µm image than on the 40 µm image, how the JVM"
         " behaves with more processes than a run has shown (its pauses are taken to grow with the blocks in flight),"
-        " and what App Direct gives under load where no run on it is known: one stream says nothing of that. What the"
+        " and what App Direct gives under load where no run on it is known: one stream does not show that. What the"
         " measured member was given is in published_parameters.tsv; it has no fitted speed. What was chosen once for"
         f" all conditions: {'; '.join(CHOSEN)}."
     )
@@ -296,9 +296,9 @@ def claims(data: Replayed) -> Section:
         for row in data.claims
     ]
     text = (
-        "Times and bytes are means over repetitions that are not outliers, parallelism and counts over all. What was"
-        " said holds if logs agree to a tenth, and is contradicted if all are off by more than three tenths; else it"
-        " holds partly."
+        "Times and bytes are means over repetitions that are not outliers, parallelism and counts over all. A claim"
+        " holds if the logs agree with it to within a tenth, and is contradicted if all are off by more than three"
+        " tenths; otherwise it holds partly."
     )
     return Section("What the paper says, and what its logs say", text, rows)
 
@@ -307,11 +307,11 @@ def conditions(data: Replayed) -> Section:
     """The section on all conditions of the paper's figures, with means over repetitions, and notes on some."""
     text = """
         BigBrain incrementation; means over repetitions, as the paper has them. Makespan: latest end - earliest start of
-        the tasks that ended; of Spark, the driver's time. Eq. (1): M >= D/R + D/W, with D the size of the image in MiB
-        and R and W of Table I in MB/s, as the paper counts; over measured: its ratio; as drawn: where the paper has
-        another bar, for Memory mode by the benchmark of tmpfs, for the SSD with DRAM's write bandwidth. A block
-        that was not written was read and incremented, and its task never ended: as published, it counts in the phases
-        and not in the makespan."""
+        the tasks that ended; for Spark, the driver's time. Eq. (1): M >= D/R + D/W, with D the size of the image in MiB
+        and R and W of Table I in MB/s, as the paper counts. Over measured: Eq. (1) divided by the makespan. As drawn:
+        Eq. (1) where the paper's bar differs: for Memory mode from the benchmark of tmpfs, for the SSD with DRAM's
+        write bandwidth. A block that was not written was read and incremented, and its task never ended: as published,
+        it counts in the phases and not in the makespan."""
     rows = []
     for row in data.published:
         one = IncrementCondition.of(row)
@@ -340,15 +340,15 @@ SLIPS = Section(
     In the names of the logs, tmpfs is Optane in Memory mode (all memory is Optane there) and tmpfsAD is DRAM, the tmpfs
     of App Direct mode; the paper's figures call the first one Optane.
 
-    The paper's Eq. (1) divides MiB by dd's MB/s, and Table I counts dd's 1 GB/s as 1,024 MB/s; both count so here, so
+    The paper's Eq. (1) divides MiB by dd's MB/s, and Table I counts dd's 1 GB/s as 1,024 MB/s; both are kept here, so
     that Eq. (1) is the paper's. In the units that dd means (1 MB = 10^6 bytes), Eq. (1) is 7 % longer on DRAM and
     Optane, and 5 % on the SSD and Isilon.
 
     The paper draws the SSD's estimate with DRAM's write bandwidth and calls the SSD 1.4 times slower than expected.
-    Held against Eq. (1) with the SSD's own, the runs are faster, because writes end in the page cache.
+    Compared with Eq. (1) with the SSD's own, the runs are faster, because writes end in the page cache.
 
     The text says once that Spark's writes are 1.4 to 1.6 times longer, and once that they take nearly half; in the
-    whole repository the first is the reverse.
+    whole repository, the first is the other way round.
 
     The text says that 'Real + Sys' is CPU time and 'User - (Real + Sys)' I/O time. Its plot code computes CPU = user +
     sys and I/O = wall - CPU, which is what is shown. On Optane in App Direct mode (DAX) I/O is copying by the kernel:
@@ -356,8 +356,8 @@ SLIPS = Section(
 
     The paper says 'the entire CoRR dataset'; published_bids_app.tsv says how many participants the logs have.
 
-    Of the BIDS App example, the file makespan_seconds of a run is the end of the task that is last by name - the start
-    of the first by name, which is short of latest end - earliest start, which is shown.
+    In the BIDS App example, the file makespan_seconds of a run has the end of the task whose name sorts last - the
+    start of the one whose name sorts first. That is less than latest end - earliest start, which is shown.
     """,
 )
 
@@ -377,7 +377,7 @@ def left_out(data: Replayed) -> list[Section]:
         f"Not in these logs: {counted(len(missing), 'figure')} of the paper, or parts of them": missing,
         **{f"{counted(len(items), 'file')} skipped: {REASONS[kind]}": items for kind, items in kinds.items()},
         f"{counted(len(invalid), 'run')} not shown: the log is not of a whole run": invalid,
-        f"{counted(len(emulated), 'run')} that emulates an image: tasks share files": emulated,
+        f"{counted(len(emulated), 'run')} of an emulated image: tasks share files": emulated,
     }
     sections = [Section(items=items, folded=words) for words, items in found.items() if items]
     return [Section("What these logs do not have", "" if sections else "Everything in these logs is shown."), *sections]

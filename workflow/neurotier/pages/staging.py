@@ -82,7 +82,8 @@ def page_cache(rows: Iterable[Row]) -> str:
     found = page_cache_effects(rows)
     if not found:
         return (
-            "Whether the page cache hides reading needs the same points on a tier of memory (tmpfs) and on another one"
+            "To show whether the page cache hides reading, the same points are needed on a tier in memory and on"
+            " another"
         )
     clauses = []
     for verdict, some in sorted(gathered(("is" if is_hidden(one) else "is not", one) for one in found).items()):
@@ -214,13 +215,13 @@ PAGE = workload_page(
             STAGING,
             f"What the text of {STAGING[0].source} states. There, DataSpaces staged data between three machines (64"
             " writers, 64 readers and the servers on one each) with its store in a mapped file on an Optane or NVMe"
-            " SSD. The response times of its Figures 6 to 8 are in the pictures alone, so they cannot stand beside"
-            " one's own. It found that more servers on one node lower response times; that reading is about as fast"
-            " on SSDs as from DRAM, since mapped files are read from memory; and that with more than 8 to 16 readers"
+            " SSD. The response times of its Figures 6 to 8 are in the pictures alone, so they cannot be shown beside"
+            " yours. It found that more servers on one node lower response times; that reading is about as fast on"
+            " SSDs as from DRAM, since mapped files are read from memory; and that with more than 8 to 16 readers"
             " synchronising costs more than it brings.",
         ),
     ),
-    note="Of adios2-sst, the tier holds nothing: data go from the writers' memory to the readers'.",
+    note="With adios2-sst, nothing is on the tier: data go from the writers' memory to the readers'.",
     method="In every time step all writers write, and when all have, all readers read. The response time of a step is"
     " from the first one's begin to the last one's end.",
 )

@@ -170,7 +170,7 @@ class BlockRun:
             return f"{self.missing_blocks} {verb} not in the log"
         ends = len(self.named(TASK))
         lost = len(self.named(WRITE)) // self.condition.iterations - ends if ends else 0
-        return f"{counted(lost, 'task')} without an end: the log is a part" if lost > 0 else ""
+        return f"{counted(lost, 'task')} without an end: the log is partial" if lost > 0 else ""
 
     @property
     def block_bytes(self) -> int:
@@ -194,7 +194,7 @@ def find_runs(root: Path, skipped: list[Skipped]) -> list[BlockRun]:
     runs = list[BlockRun]()
     for path in find_logs(root):
         if not NAME.fullmatch(path.name):
-            skipped.append(Skipped(path, UNNAMED, "its name does not tell a condition"))
+            skipped.append(Skipped(path, UNNAMED, "its name gives no condition"))
             continue
         with skipping(path, skipped):
             runs.append(read_run(path))
@@ -283,4 +283,4 @@ def resolution_of(blocks: set[str]) -> int:
     for resolution_um, grid in GRIDS.items():
         if corners and all(at % step == 0 for corner in corners for at, step in zip(corner, grid, strict=True)):
             return resolution_um
-    raise ValueError("tells its resolution neither by its name nor by its blocks")
+    raise ValueError("gives its resolution neither in its name nor in its blocks")

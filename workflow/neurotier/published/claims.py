@@ -237,7 +237,7 @@ class Judged:
         device, _ = device_and_mode(cases[0].device)
         text = f"{device} {' and '.join(three_digits(math.exp(statistics.fmean(some))) for some in times)} s"
         if min(map(len, times)) < 2:
-            self.missing.append(f"{text}: too few repetitions to tell")
+            self.missing.append(f"{text}: too few repetitions to decide")
             return
         test = ttest_ind(*times, equal_var=False)
         low, high = (math.exp(end) for end in test.confidence_interval())
@@ -248,7 +248,7 @@ class Judged:
         elif max(1 / low, high) <= 1 + AGREES:
             self.off.append(0.0)
         else:
-            self.missing.append(f"too few repetitions to tell of {device}")
+            self.missing.append(f"too few repetitions to decide for {device}")
 
     @property
     def row(self) -> Row:

@@ -75,15 +75,15 @@ WIDTH_UNKNOWN = 2.0
 """Factor of an interval if no other condition shows how good the model is."""
 
 CHOSEN = (
-    f"runs with another number of processes than is predicted count {OTHERS_COUNT} beside those with the same",
+    f"a run with another number of processes than the predicted one counts {OTHERS_COUNT}, one with the same number 1",
     f"what memory gives is the mean over the busier {percent(BUSIER)} of the time",
     f"a program's own speed is what its fastest {percent(1 - FASTEST)} of streams reach",
-    f"the JVM stands still where blocks come more than {PAUSE:g} times as late as on average",
+    f"the JVM stands still where the gap between two blocks is more than {PAUSE:g} times the mean gap",
     f"a device limits a run of Spark that reaches {percent(DEVICE_LIMITS)} of what the device gives",
     f"the fastest {percent(1 - FASTEST_WAVES)} of waves then show what the JVM can ship",
-    f"a tier that reads and writes does at most {MOST_MIXED:g} times what it does when it does one of them",
-    f"an interval is a factor of {WIDTH_UNKNOWN:g} wide, either way, where no other condition tells its width",
-    f"a repetition counts in nothing that takes {STALLED:g} times as long as the middle one, or as much less",
+    f"a tier that reads and writes at once does at most {MOST_MIXED:g} times what it does with reads or writes alone",
+    f"an interval is a factor of {WIDTH_UNKNOWN:g} wide, either way, where no other condition shows its width",
+    f"a repetition that takes {STALLED:g} times as long as the median, or as much less, is left out",
 )
 """The values that were chosen, once for all conditions, in words."""
 

@@ -1,4 +1,4 @@
-"""Tell the rules of the replay which logs there are while Snakemake builds its graph of jobs."""
+"""Which logs there are, for the rules of the replay, while Snakemake builds its graph of jobs."""
 
 from __future__ import annotations
 

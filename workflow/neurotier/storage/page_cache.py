@@ -86,7 +86,7 @@ def problem(asked: str, resident: float | None) -> str:
     if asked == "as found":
         return ""
     if resident is None:
-        return f"{asked} was asked for, and the kernel did not tell what was in memory"
+        return f"{asked} was asked for, and the kernel did not report what was in memory"
     held = resident <= COLD_SHARE if asked == "cold" else resident >= WARM_SHARE
     return "" if held else f"{asked} was asked for, and {resident:.0%} of the inputs were in memory".replace("%", " %")
 

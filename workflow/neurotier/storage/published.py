@@ -32,7 +32,7 @@ class PublishedNumber(NamedTuple):
     at
         Position on the axis of the figure, such as the number of writers; ``None`` if the paper does not state it.
     open_points
-        What the paper leaves open, or words in its own way.
+        What the paper leaves open, or states in its own terms.
     """
 
     source: str

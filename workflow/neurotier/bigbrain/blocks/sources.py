@@ -164,11 +164,11 @@ class FolderSource:
     def block(self, name: str) -> Made:
         expected, file = self.dtype, self.files[name]
         layout = layout_in(file)
-        with naming_block(file, "convert it, or take it away"):
+        with naming_block(file, "convert it, or move it away"):
             if layout.dtype != expected:
                 found = f"expected {expected.name}, found {layout.dtype.name}"
                 raise ValueError(f"is of another type than the first: {found}")
-        with naming_block(file, "convert it: adding 1 wraps around in unsigned types alone"):
+        with naming_block(file, "convert it: adding 1 wraps around only in unsigned types"):
             if layout.dtype.name not in UNSIGNED:
                 raise ValueError(f"has voxels of type {layout.dtype.name}, not of {', '.join(UNSIGNED)}")
         if file.suffix == PLAIN:

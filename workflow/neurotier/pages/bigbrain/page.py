@@ -98,12 +98,12 @@ def bigbrain_makespans(data: Tables) -> Chart:
         marks.append(Points(column, label, marker, colour, above=-0.27))
     note = (
         f"Bar: {data.middle} over valid repetitions; circle: a repetition; line through a prediction: its interval;"
-        f" axes are logarithmic, each with its own range. Right: {data.middle}, and how many times that Eq. (1) says."
+        f" axes are logarithmic, each with its own range. Right: {data.middle}, and Eq. (1) as a multiple of it."
     )
     if data.published:
         note += (
-            " Published: latest end - earliest start of the tasks that ended; of Spark, the driver's time. Eq. (1) with"
-            " Table I; the fluid model measured from the logs of other conditions."
+            " Published: latest end - earliest start of the tasks that ended; for Spark, the driver's time. Eq. (1)"
+            " uses Table I; the fluid model uses measurements from the logs of other conditions."
         )
     if any(lane["incomplete_blocks"] for lane in lanes):
         note += " * Some blocks were read and not written (the SSD was full): their tasks never ended and do not count."
@@ -138,9 +138,7 @@ def bigbrain_phases(data: Tables) -> Chart:
     if any(row["engine"] == SPARK for row in data.published):
         note += " Spark as published: 'load header' turns bytes into images; only writing compares with GNU Parallel's."
     if any(row["incomplete_blocks"] for row in known):
-        note += (
-            " * Some blocks were not written (the SSD was full): their reading counts, their writing is short of them."
-        )
+        note += " * Some blocks were read and not written (the SSD was full): only their reading counts."
     columns = ("runs", "makespan_s", *SUMS, "mean_parallelism", "incomplete_blocks")
     table = [cells(row) | {name: row[name] for name in columns} for row in known]
     return Lanes(says, table, note, marks=marks, x="Sum over all blocks", lanes=lanes, logarithmic=True)
@@ -182,18 +180,18 @@ def gantt_chart(data: Tables, rows: Sequence[Row]) -> Chart:
         shares[name_of(row)] = busy_s / (run["makespan_s"] * row["parallelism"])
     much = between(f"{percent(shares[name])} ({name})" for name in sorted(shares, key=shares.__getitem__))
     note = (
-        "Of each condition the valid repetition of middle makespan. A lane holds blocks that came one after the other,"
-        " each iteration a bar of its own; every panel has a clock of its own."
+        "For each condition, the valid repetition with the median makespan. A lane has blocks that were processed one"
+        " after the other; each iteration is a bar; time starts at 0 in every panel."
     )
     if any(row["pairing"] == STREAMING for row in rows):
         note += (
-            " Streaming, phases alternate in pieces of 2 MiB: within a bar they are drawn one after the other with"
-            " their summed durations, and what remains is a grey line."
+            " In the pairing 'streaming', phases alternate in pieces of 2 MiB: within a bar, they are drawn one after"
+            " the other with their summed durations; a grey line is the rest of the bar."
         )
     if any(row["engine"] == SPARK for row in rows):
-        note += " Spark's own start and end are before and after what is drawn; its makespan has them."
+        note += " Spark's own start and end are not drawn, but are part of its makespan."
     if any(row["origin"] == ORIGIN for row in rows):
-        note += " Of GNU Parallel, reading is within 'increment'; of Spark it is in no phase."
+        note += " For GNU Parallel, reading is part of 'increment'; for Spark, it is in no phase."
     says = f"Workers are busy, starts and pauses included, {much} of the time"
     return Lanes(says, table, note, (Spans("block", dict(PHASES.values())),), "Time since the first start", lanes=lanes)
 
@@ -327,10 +325,11 @@ def invalid_text(run: Row) -> str:
 def conditions(data: Tables) -> Section:
     """The section on all conditions, with medians over their valid runs."""
     text = """
-        Makespan: median over valid runs of the latest end - earliest start of any phase, starts of processes included;
-        of Spark, of the driver's time. Eq. (1): M >= D/R + D/W. Over measured: over the median; the factors above are
-        geometric means of these, either way. Cache: of pages, when a run began. * Some blocks were read and not
-        written, because the device was full: they count in the phases, and not in the makespan."""
+        Makespan: median over valid runs of the latest end - earliest start of any phase, including starts of processes;
+        for Spark, of the driver's time. Eq. (1): M >= D/R + D/W. Over measured: the prediction divided by the median;
+        the factors above are geometric means of these ratios, inverted if below 1. Cache: state of the page cache when
+        a run began. * Some blocks were read and not written, because the device was full: they count in the phases, and
+        not in the makespan."""
     columns = (
         "cache runs makespan_s makespan_low_s makespan_high_s equation_one_s equation_one_ratio fluid_s fluid_ratio"
     )
@@ -349,10 +348,10 @@ def spark(data: Tables) -> Section:
     medians = last.pivot_table("sum_s", ["tier", "parallelism", "of"], "part", "median", sort=False).reset_index()
     rows = medians.astype(object).where(medians.notna(), None).to_dict("records")
     text = """
-        Medians over valid runs, s. Driver: wall time of the driver program; planning is while no task runs before the
-        last one has ended. Tasks: sums over tasks (side by side) of the time from launch to end; garbage is the JVM's
-        collections beside our phases, Python starting workers, importing, and moving data between files, JVM and
-        Python."""
+        Medians over valid runs, s. Driver: wall time of the driver program; planning is the time before the end of the
+        last task in which no task runs. Tasks: sums over tasks, many of which run at once, of the time from launch to
+        end; garbage is the JVM's garbage collection outside our phases; Python is starting workers, importing, and
+        moving data between files, JVM and Python."""
     return Section("Spark by its parts", text, rows)
 
 

@@ -178,10 +178,10 @@ def differences(data: Comparison) -> Chart:
     return in_panels(
         said[0],
         rows,
-        "Wall time of each participant's job, mean over repetitions, the second placement's taken from the first's, on"
-        " each node where there are several. Box: quartiles; line: 5th to 95th per cent; dots: participants, if few;"
-        " diamond: median. It shows how far participants agree, not what moved a whole run: see the dots of the"
-        f" makespan.{left if len(largest) > MOST_PAIRS else ''}",
+        "Mean wall time of each participant's job with the first placement minus that with the second, from runs on the"
+        " same node if there are several. Box: quartiles; line: 5th to 95th percentile; dots: participants, if few;"
+        " diamond: median. This shows how far participants agree, not how far whole runs do: for that, see the dots in"
+        f" the figure of makespans.{left if len(largest) > MOST_PAIRS else ''}",
         Box("difference_s", "participant"),
         "Difference of wall time per participant",
         marked=0.0,
@@ -202,8 +202,8 @@ def phases(data: Comparison) -> Chart:
     if not bars:
         return NO_RUN
     of_phases = {key: parts for key, parts in bars.items() if WHOLE not in parts}
-    says = shares_text(of_phases, "Phase compute", "compute") if of_phases else "Published logs know no phases"
-    return sums(says, bars, PHASES, "Of published jobs the whole is known only.")
+    says = shares_text(of_phases, "Phase compute", "compute") if of_phases else "Published logs have no phases"
+    return sums(says, bars, PHASES, "For published jobs, only the time of the whole job is known.")
 
 
 def tier_bytes(data: Comparison) -> Chart:
@@ -216,10 +216,10 @@ def tier_bytes(data: Comparison) -> Chart:
 
     bars = bars_of(data, parts_of)
     if not bars:
-        return Chart("Of no run that is compared is it known how many bytes it moved") if data.conditions else NO_RUN
+        return Chart("How many bytes the compared runs moved is not known") if data.conditions else NO_RUN
     (condition, tier), parts = max(bars.items(), key=lambda item: (length(item[1]), item[0]))
     says = f"At most {size(length(parts))} cross one tier, such as {tier} with {condition}"
-    return sums(says, bars, WAYS, "Lanes: placement: tier. As far as the meter knows.", "bytes")
+    return sums(says, bars, WAYS, "Lanes: placement: tier. As far as the meter could measure.", "bytes")
 
 
 OPEN_ROWS = 6
@@ -277,8 +277,8 @@ def by_how_much(data: Comparison) -> Section:
         "By how much, and why",
         "Each placement against the fastest one under the same conditions. Makespan: median, least and greatest. Took:"
         " how many times as long, over the repetitions in which both were run in turn (without any, over all runs), and"
-        " its 95 % interval (wider if there are several placements). Median participant: of those that both have. A job"
-        " takes: where the additional time of a participant job went, on average.",
+        " its 95 % interval (wider if there are several placements). Median participant: among those that both ran. A"
+        " job takes: where the additional time of a participant job went, on average.",
         rows,
     )
 

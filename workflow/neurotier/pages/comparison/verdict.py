@@ -301,7 +301,7 @@ def doubts_of(fast: Runs, slow: Runs, contrast: Contrast, in_both: bool) -> list
     elif not contrast.is_longer:
         doubts.append(contrast.doubt)
     if len({run["participants"] for run in runs}) > 1:
-        doubts.append("the runs did not do equally many participants")
+        doubts.append("the runs did not analyse equally many participants")
     resident = spread([run for run in runs if run["cache"] != MEMORY], "input_resident_before")
     if resident and resident.high - resident.low > CACHED_APART:
         doubts.append("the page cache held more of the inputs in some runs than in others")

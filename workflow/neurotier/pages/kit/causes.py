@@ -73,5 +73,5 @@ def why_no_account(rows: Iterable[Row]) -> str:
     if any(row["left_behind"] for row in rows):
         return "processes outlived the phase, and their seconds lie outside its wall time"
     if any(row["run_queue_s"] is not None for row in rows):
-        return f"the kernel accounts no waits for storage and memory; {SWITCH}"
-    return f"the kernel accounts no waits, or its records were lost; {SWITCH}"
+        return f"the kernel does not account for waits for storage and memory; {SWITCH}"
+    return f"the kernel does not account for waits, or its records were lost; {SWITCH}"

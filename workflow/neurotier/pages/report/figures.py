@@ -37,7 +37,7 @@ MADE = {
 }
 """How an account was made, in words."""
 
-BOX = "Box: quartiles; line: 5th to 95th per cent; dots: {}, if few; diamond: median{}."
+BOX = "Box: quartiles; line: 5th to 95th percentile; dots: {}, if few; diamond: median{}."
 
 
 def account(data: ReportData) -> Chart:
@@ -88,7 +88,7 @@ def account_note(data: ReportData, known: Sequence[Row]) -> str:
     rows, left_out = phases_of(known), len(data.jobs) - len(known)
     text = f"Account: {'; '.join(words for kind, words in MADE.items() if kind in {row['account'] for row in rows})}."
     if any(row[MEMORY_STALL] is None for row in rows if row["account"]):
-        text += " Where being short of memory is not known, it is part of asleep."
+        text += " Where time short of memory is not known, it is part of the time asleep."
     text += " Asleep: network, locks or timers. Unexplained: what no account explains."
     if left_out:
         text += f" {counted(left_out, 'participant')} without an account {'is' if left_out == 1 else 'are'} left out."
@@ -96,8 +96,8 @@ def account_note(data: ReportData, known: Sequence[Row]) -> str:
 
 
 def gantt(data: ReportData) -> Chart:
-    """The phases of the participant jobs of the last run on one clock; many of them, and those of each node of a
-    cluster, one after the other in as many lanes as ran at once.
+    """The phases of the participant jobs of the last run over time. Many jobs, and those of each node of a cluster,
+    share as many lanes as ran at once.
     """
     run, jobs = data.last_run, sorted(data.last_jobs, key=lambda job: (job["start_s"], job["participant"]))
     if run is None or not jobs:
@@ -120,7 +120,8 @@ def gantt(data: ReportData) -> Chart:
     return Lanes(
         f"Makespan {seconds(run['makespan_s'])} for {counted(run['participants'], 'participant')}, {parallel}",
         rows,
-        f"Run {run['run']}; failed attempts, and who is not selected now, are left out. Jobs on one lane came in turn.",
+        f"Run {run['run']}; failed attempts, and participants not selected now, are left out. Jobs in one lane ran one"
+        " after the other.",
         (Spans("participant", PHASE_COLOURS),),
         "Time since the first start",
         lanes=lanes,

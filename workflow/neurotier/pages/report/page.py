@@ -90,7 +90,7 @@ def judge_timings(data: ReportData) -> Verdict:
         machine = counted(data.facts["cpus"], "CPU") if data.facts["cpus"] else "fewer CPUs"
         crowd = f"{run['cores']} cores were asked for, the machine has {machine}"
         if data.cluster:
-            crowd = "jobs were granted fewer CPUs than the participants take that they analyse at once"
+            crowd = "jobs were granted fewer CPUs than the participants that they analyse at once need"
         lines.append(f"Oversubscribed: {crowd}.")
     if run["limited_by"]:
         lines.append(f"The cores had room for {counted(run['parallelism'], 'job')} at once, but {run['limited_by']}.")
@@ -273,8 +273,8 @@ def volumes(data: ReportData) -> list[Section]:
     )
     if data.settings.dataset.source == "demo":
         text += (
-            " The heads of the demonstration are one template, varied: it is larger than most heads, and what is drawn"
-            " around its brain is simple, so that masks are too large."
+            " The heads of the demonstration are variations of one template, which is larger than most heads; the"
+            " tissue drawn around its brain is simple, so that masks are too large."
         )
     rows = [
         {
@@ -354,7 +354,7 @@ def cluster_lines(data: ReportData) -> list[str]:
     else:
         lines.append("How many CPU-hours the jobs held is not known")
     if reasons := dict.fromkeys(row["reason"] for row in jobs if row["reason"]):
-        lines.append(f"What only Slurm's accounting knows is missing: {'; '.join(reasons)}")
+        lines.append(f"What only Slurm's accounting has is missing: {'; '.join(reasons)}")
     return lines
 
 
@@ -377,7 +377,7 @@ def participants(data: ReportData) -> Section:
         for name in [job["participant"]]
     ]
     more = f"The {SHOWN_ROWS:,} slowest of {len(data.jobs):,}" if len(data.jobs) > SHOWN_ROWS else "Slowest first"
-    text = f"{more}; by phase in profile/profile.tsv. A click on a heading sorts."
+    text = f"{more}; by phase in profile/profile.tsv. Click a heading to sort."
     return Section("Participants", text if rows else "No participant finished.", rows or None, columns)
 
 
@@ -432,7 +432,7 @@ def images_of(data: ReportData, participants: Collection[str]) -> str:
 
 def once(data: ReportData) -> Section:
     """The section on steps that are done once."""
-    text = "Not by every participant, and not in any participant's time."
+    text = "Steps that are not repeated for every participant; no participant's time includes them."
     return Section("Done once", text, data["steps"], f"step item phase wall_s cpu_s {RUN_QUEUE} {BLOCK_IO}")
 
 

@@ -137,7 +137,7 @@ def at_once_text(rows: Rows) -> list[str]:
 
 
 def late_text(rows: Rows) -> list[str]:
-    """A sentence if processes began so far apart that the files are too small to tell what they reach together."""
+    """A sentence if processes began so far apart that the files are too small to show what they reach together."""
     shares = [
         max(row.get(name) or 0.0 for name in (f"{way}_start_spread_s", "clock_spread_s")) / row[f"{way}_span_s"]
         for row in measured_rows(rows)
@@ -148,5 +148,5 @@ def late_text(rows: Rows) -> list[str]:
     if not late:
         return []
     share, count = percent(max(late)), f"{len(late)} of {len(shares)} measurements"
-    fix = "larger files (ior.file_size) would tell what all of them reach together"
+    fix = "larger files (ior.file_size) would show what all of them reach together"
     return [f"In {count}, processes began apart, or clocks differed, by up to {share} of the time: {fix}"]

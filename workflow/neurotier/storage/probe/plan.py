@@ -1,4 +1,4 @@
-"""Tell the rules which tiers to probe, how long that may take, and what makes an earlier probe outdated."""
+"""What rules need to know about probes: which tiers, how long they may take, and what makes an earlier one outdated."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class ProbePlan:
     def asked(self, tier: str) -> dict[str, Any]:
         """What a probe depends on; if this changes, the tier is probed again.
 
-        Where each node has a tier of its own, only the job can look at it, and this process knows only how it is
-        declared. On a cluster, this holds for all tiers.
+        Where each node has a tier of its own, only the job can look at it, and this process has only its declaration.
+        On a cluster, this holds for all tiers.
         """
         probe, declared = self.settings.probe, tier_named(self.settings, tier)
         effort = {key: getattr(probe, key) for key in ("file_mib", "share", "time_s", "repetitions")}

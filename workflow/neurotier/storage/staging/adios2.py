@@ -188,7 +188,7 @@ def serving(exchange: Exchange) -> Iterator[Service]:
 
 
 def ask(clients: Clients, given: Sequence[Any] = ()) -> list[Any]:
-    """Send each client its word, or ``None``; return their answers in order."""
+    """Send each client its message, or ``None``; return their answers in order."""
     for one, word in zip_longest(clients, given):
         with contextlib.suppress(ConnectionError):  # the client is gone, which `answers` reports
             one.send(word)
