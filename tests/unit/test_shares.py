@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from configured import settings_at
 from neurotier.core.errors import InputError, ToolError
-from neurotier.core.files import json_or_empty, write_json
+from neurotier.core.files import read_json_or_empty, write_json
 from neurotier.core.places import Places
 from neurotier.run.jobs import load_settings
 from neurotier.run.participants import Made, Wanted, key_of, members_of, names_of_shares, require_all, selected_in
@@ -126,7 +126,7 @@ def test_everyone_is_analysed_anew_if_asked_but_once(tmp_path: Path) -> None:
     finish(start)
     made = start.made(["sub-00"]) | start.made(["sub-01"], run="now")
     assert start.left(made, forced=True) == ["sub-00", "sub-01"]
-    wanted = Wanted(start.analysis, json_or_empty(start.places.index / "tool.json"), forced=True, run="now")
+    wanted = Wanted(start.analysis, read_json_or_empty(start.places.index / "tool.json"), forced=True, run="now")
     assert [wanted.is_met(made[name], start.selected[name]) for name in made] == [False, True]
 
 

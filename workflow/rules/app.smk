@@ -5,12 +5,12 @@
 from contextlib import suppress
 
 from neurotier.analysis.brains import root_files
-from neurotier.core.files import json_or_empty
+from neurotier.core.files import read_json_or_empty
 from neurotier.dataset.contents import content_if_readable
 
 
 def asked_of_group(site_folder):
-    site, facts = site_folder.rstrip("/"), json_or_empty(places.dataset_facts)
+    site, facts = site_folder.rstrip("/"), read_json_or_empty(places.dataset_facts)
     asked = {
         "participants": plan.of_site(site_folder),
         "version": facts.get("sites", {}).get(site),
@@ -26,7 +26,7 @@ def asked_of_group(site_folder):
                 name: content_if_readable(root, name, links_to).version[:-9]
                 for name in root_files(root)
             }
-        before = json_or_empty(places.step("run_group_level", site_folder))
+        before = read_json_or_empty(places.step("run_group_level", site_folder))
         asked["root"] = found or before.get("asked", {}).get("root", {})
     return asked
 
@@ -38,7 +38,7 @@ def analysed_for(wildcards):
         "run_group_level", wildcards.site_folder
     )
     asked = asked_of_group(wildcards.site_folder)
-    if json_or_empty(step).get("asked", asked) != asked:
+    if read_json_or_empty(step).get("asked", asked) != asked:
         internals.force_rule_of(workflow, step)
     return markers
 

@@ -53,8 +53,8 @@ from neurotier.core.files import (
     atomic_path,
     exclusive,
     flush_file_system,
-    intact_json,
     partial_of,
+    read_intact_json,
     read_json,
     remove_path,
     rename_durably,
@@ -165,7 +165,7 @@ class Shelf:
         facts = {"run": self.run, "host": socket.gethostname(), "path": str(placed)}
         marker = self.verified and self.verified / f"{placed.name}-{short_hash(facts['host'] + facts['path'])}.json"
         with exclusive(placed):
-            if marker and placed.exists() and intact_json(marker) == facts:
+            if marker and placed.exists() and read_intact_json(marker) == facts:
                 return placed
             note_use()
             is_there = os.path.lexists(placed)
@@ -384,7 +384,7 @@ class Store(Shelf):
             write_json(unpacked, {"sha256": placed_sha256(partial)})
 
         def digest() -> str | None:
-            return image.sha256 if is_file else intact_json(unpacked).get("sha256")
+            return image.sha256 if is_file else read_intact_json(unpacked).get("sha256")
 
         def note_use() -> None:
             for facts in every_note():

@@ -172,14 +172,14 @@ def read_or_empty(file: Path) -> bytes:
     return b""
 
 
-def intact_json(path: Path) -> Record:
+def read_intact_json(path: Path) -> Record:
     """The object in one of our JSON files; empty if the file is missing or damaged. Errors of a disk are raised."""
     with suppress(FileNotFoundError, StateError, TypeError, ValueError):
         return dict(read_json(path))
     return {}
 
 
-def json_or_empty(file: Path) -> Record:
+def read_json_or_empty(file: Path) -> Record:
     """The JSON object in a file; empty if the file is missing, damaged or unreadable for any reason."""
     with suppress(TypeError, ValueError):
         return dict(json.loads(read_or_empty(file)))

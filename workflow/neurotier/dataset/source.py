@@ -24,7 +24,7 @@ from neurotier.core.files import (
     atomic_path,
     exclusive,
     flush_file_system,
-    intact_json,
+    read_intact_json,
     remove_tree,
 )
 from neurotier.core.foreign import file_in_dataset
@@ -570,7 +570,7 @@ def renew_clone(places: Places, participants: Sequence[str | int], say: Say) -> 
     from scratch file systems. Call this at the start of a run, before Snakemake decides what to do, while no other run
     works on the results. Plain folders and other data of the user are never touched.
     """
-    data = intact_json(places.dataset_facts)
+    data = read_intact_json(places.dataset_facts)
     clone = places.datasets.absolute() / Path(data.get("path", "")).name
     if data.get("kind") == "datalad" and clone.exists():
         prepare_environment()

@@ -45,8 +45,8 @@ from neurotier.core.errors import (
 from neurotier.core.files import (
     Record,
     flush_file_system,
-    intact_json,
     partial_of,
+    read_intact_json,
     remove_path,
     remove_tree,
     without,
@@ -203,7 +203,7 @@ def made_by_participants(everyone: Selected, settings: Settings, places: Places)
     """The derivatives of each participant who has a record, and whose derivatives are complete."""
     found, by_app = [], settings.is_app
     for name, images in everyone.items():
-        record = intact_json(places.record(name))
+        record = read_intact_json(places.record(name))
         manifest, (site, _, label) = record.get("derivatives", {}), name.rpartition("/")
         if not record or first_missing(manifest, places.analysed(name, by_app)):
             continue
@@ -241,7 +241,7 @@ def made_by_group_level(
         Files that participants wrote for all of them, and what the group level made or rewrote; ``None`` if there was
         no group level, or how it was run is not known any more. A tool has neither.
     """
-    step = intact_json(places.step("run_group_level", site))
+    step = read_intact_json(places.step("run_group_level", site))
     if not step:
         return [], None
     apart = {*OF_DATASET, *(entry for one in people for entry in one.outputs)}
@@ -255,9 +255,9 @@ def made_by_group_level(
     made = sorted(files.keys() - {*names, *DESCRIBING})
     # The image is that of the participants, who would otherwise have been analysed again. The caches may differ from
     # theirs, but whenever caches are placed again, the group level is run again, too.
-    placed = intact_json(places.index / "caches.json")
+    placed = read_intact_json(places.index / "caches.json")
     own = {"run": step["run"], "caches": {name: f"sha256:{cache['sha256']}" for name, cache in placed.items()}}
-    how = how_it_was_made(intact_json(places.record(people[0].name)) | own, places)
+    how = how_it_was_made(read_intact_json(places.record(people[0].name)) | own, places)
     if not (how and settings.app.group and made):
         return names, None
     labels = sorted(one.name.rpartition("/")[2] for one in people)
@@ -276,7 +276,7 @@ def how_it_was_made(record: Record, places: Places) -> How:
 def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
     """Settings of a run, what its results are made with, and neurotier's version; ``None`` if these are lost."""
     with suppress(LookupError, TypeError):
-        facts = intact_json(file)
+        facts = read_intact_json(file)
         return Settings.from_json(facts["settings"]), facts["made_with"], facts["versions"]["neurotier"]
     return None
 

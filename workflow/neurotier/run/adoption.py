@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError, InputError
-from neurotier.core.files import Record, json_or_empty, read_json, without
+from neurotier.core.files import Record, read_json, read_json_or_empty, without
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, short_hash
 from neurotier.core.processes import RUN, current_run
@@ -87,7 +87,7 @@ def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
 
 def last_facts(places: Places) -> Record:
     """The facts that the latest run noted about itself; empty if there was none, or they cannot be read."""
-    return json_or_empty(places.runs / f"{latest_run(places)}.json")
+    return read_json_or_empty(places.runs / f"{latest_run(places)}.json")
 
 
 def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say) -> dict[str, str]:

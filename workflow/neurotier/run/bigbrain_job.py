@@ -15,7 +15,7 @@ from pathlib import Path
 from neurotier.bigbrain.blocks.sources import versions_of
 from neurotier.bigbrain.plan import BLOCK_KEYS, INCREMENT_KEYS, SPARK_KEYS, BigBrainPlan
 from neurotier.core.errors import RunError
-from neurotier.core.files import Facts, intact_json, remove_tree, write_json, write_text
+from neurotier.core.files import Facts, read_intact_json, remove_tree, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import Tier
@@ -70,7 +70,7 @@ def forget_others(settings: Settings, plan: BigBrainPlan) -> None:
     wanted["versions"] = versions_of(settings.bigbrain)
     wanted |= {f"tier {name}": vars(settings.tiers[name]) for name in plan.tiers}
     file = plan.places.results.with_name(f"{FOLDER}.json")
-    before = intact_json(file)
+    before = read_intact_json(file)
     if not before or any(before.get(key, value) != value for key, value in wanted.items()):
         remove_tree(plan.places.results)
         before = {}

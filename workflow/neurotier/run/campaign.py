@@ -53,8 +53,8 @@ from neurotier.core.files import (
     Record,
     atomic_path,
     flush_folder,
-    json_or_empty,
     note,
+    read_json_or_empty,
     remove_tree,
     without,
     write_json,
@@ -265,7 +265,7 @@ class Campaign(NamedTuple):
 
     def condition_of(self, run: PlannedRun) -> Record:
         """The conditions under which a run was done and its validity; empty if it is missing or no longer readable."""
-        return json_or_empty(self.folder(run) / "condition.json")
+        return read_json_or_empty(self.folder(run) / "condition.json")
 
     @property
     def to_do(self) -> list[PlannedRun]:
@@ -618,7 +618,7 @@ def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -
     the next such run are noted.
     """
     file = campaign.places.campaign / "outputs" / f"{run.analysis}.json"
-    first = json_or_empty(file)
+    first = read_json_or_empty(file)
     if not first:
         write_json(file, {"of": str(run.condition), "checksums": outputs})
         return []

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from neurotier.core.errors import BusyError
-from neurotier.core.files import Record, json_or_empty, remove_path, without, write_json
+from neurotier.core.files import Record, read_json_or_empty, remove_path, without, write_json
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, Rows, columns, gathered, write_table
 from neurotier.run import slurm
@@ -54,9 +54,9 @@ def note_jobs(places: Places, run: str, left: Collection[str] = ()) -> None:
         return
     known, reason, file = list[Start](), NO_SLURM, places.cluster_jobs(run)
     if asked := [number for number in numbers if number.isdigit()]:  # those of other schedulers may not be
-        facts = json_or_empty(places.runs / f"{run}.json")
+        facts = read_json_or_empty(places.runs / f"{run}.json")
         known, reason = ask_accounting(asked, facts.get("started_s", 0.0))
-    known = known or json_or_empty(file).get("starts", [])
+    known = known or read_json_or_empty(file).get("starts", [])
     rows = job_rows(run, submitted, notes, known, "" if known else reason)
     write_json(file, {"starts": known, "rows": [row for row in rows if row["job"] not in left]})
 
@@ -77,7 +77,9 @@ def close_jobs(places: Places, run: str, was_killed: bool = False) -> None:
 def read_jobs(places: Places, run: str) -> Rows:
     """Rows of ``jobs.tsv`` of one run; empty if it had no jobs, or the file is damaged."""
     # earlier versions wrote fewer columns
-    return [dict.fromkeys(columns("jobs")) | row for row in json_or_empty(places.cluster_jobs(run)).get("rows", [])]
+    return [
+        dict.fromkeys(columns("jobs")) | row for row in read_json_or_empty(places.cluster_jobs(run)).get("rows", [])
+    ]
 
 
 def all_job_rows(places: Places) -> Rows:

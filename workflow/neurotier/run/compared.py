@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neurotier.core.errors import InputError, StateError, one_line
-from neurotier.core.files import json_or_empty, read_json
+from neurotier.core.files import read_json, read_json_or_empty
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, share_of
 from neurotier.core.tables import Row, Rows, checker, columns, read_table, write_table
@@ -225,7 +225,7 @@ def campaign_runs(plan: Path) -> Compared:
     compared = Compared()
     for row in read_table(plan, "plan"):
         folder = plan.parent / "runs" / row["folder"]
-        condition = json_or_empty(folder / "condition.json")
+        condition = read_json_or_empty(folder / "condition.json")
         if condition:
             found = runs_of_results(
                 folder, OF_CAMPAIGN, row["placement"], row["repetition"], condition["cache_state"]["state"]
@@ -238,7 +238,7 @@ def campaign_runs(plan: Path) -> Compared:
 def lacking(plan: Path) -> str:
     """What a campaign still has to do, as a sentence for people; empty if it is complete."""
     rows = read_table(plan, "plan")
-    there = sum(bool(json_or_empty(plan.parent / "runs" / row["folder"] / "condition.json")) for row in rows)
+    there = sum(bool(read_json_or_empty(plan.parent / "runs" / row["folder"] / "condition.json")) for row in rows)
     if there == len(rows):
         return ""
     return f"{there} of {counted(len(rows), 'run')} of the campaign are there; the same command goes on with the others"

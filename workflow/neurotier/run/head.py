@@ -33,10 +33,10 @@ from neurotier.core.control_groups import usable_cores
 from neurotier.core.errors import BusyError, NeurotierError, StateError, TierError, without_credentials
 from neurotier.core.files import (
     Record,
-    intact_json,
-    json_or_empty,
     open_lock,
+    read_intact_json,
     read_json,
+    read_json_or_empty,
     remove_partials,
     remove_path,
     try_lock,
@@ -476,7 +476,7 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if not stopped_by else ():
             say(str(one.get("line")))
-        unreachable = intact_json(places.dataset_facts).get("unreachable", {})
+        unreachable = read_intact_json(places.dataset_facts).get("unreachable", {})
         for path, reason in requested_unreachable(unreachable, settings.dataset.participants).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
@@ -618,7 +618,7 @@ def forget_runs_of_another(places: Places) -> None:
         if made.exists() and not made.samefile(places.results):
             remove_path(places.journal(""))
             for file in places.runs.glob("*.json"):
-                if "ended_s" not in json_or_empty(file):
+                if "ended_s" not in read_json_or_empty(file):
                     remove_path(file)
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from neurotier.analysis.staging import first_missing
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.errors import one_line
-from neurotier.core.files import Facts, json_or_empty, read_or_empty, remove_path, write_json
+from neurotier.core.files import Facts, read_json_or_empty, read_or_empty, remove_path, write_json
 from neurotier.core.places import Places, participant_of
 from neurotier.run.adoption import last_facts
 from neurotier.run.participants import OF_ANALYSIS, Made, checksum_of
@@ -115,7 +115,7 @@ def damaged_records(places: Places, by_app: bool, whole: Whole) -> Iterator[Dama
     The other participants are added to ``whole``, with how they were analysed.
     """
     for file in sorted(places.records.rglob("*.json")):
-        participant, record = participant_of(file, places.records), json_or_empty(file)
+        participant, record = participant_of(file, places.records), read_json_or_empty(file)
         if not record:
             yield Damage((file,), f"{file} is damaged")
         elif name := first_lost(record, places.analysed(participant, by_app)):
@@ -146,12 +146,12 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     steps = places.profile / "steps"
     runs = places.bigbrain_run("")
     for file in sorted(runs.glob("*/*/*/*/**/*.json")):
-        if not json_or_empty(file):  # the run is measured as a whole, and so repeated as a whole
+        if not read_json_or_empty(file):  # the run is measured as a whole, and so repeated as a whole
             run = runs.joinpath(*file.relative_to(runs).parts[:4])
             yield Damage((file, run / "plan.json", run / "checked.json"), f"{file} is damaged")
     for folder in (places.failures, steps, places.index, places.runs):
         for file in sorted(folder.rglob("*.json")):
-            record = json_or_empty(file)
+            record = read_json_or_empty(file)
             if not record and file.parent == places.runs:
                 yield Damage((file,), f"{file} is damaged: the facts of that run are lost", again=False)
             elif not record:
@@ -168,7 +168,7 @@ def damaged_json(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
 
 def lost_datasets(places: Places) -> Iterator[Damage]:
     """Sites whose derivatives were saved as a DataLad dataset that no longer exists."""
-    saved = json_or_empty(places.saved)
+    saved = read_json_or_empty(places.saved)
     for site in {*saved, ""} if saved else ():  # "" is the dataset that contains those of the sites
         repository = places.derivatives / site / ".git"
         if not (repository / "HEAD").is_file():
@@ -191,7 +191,7 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
         lost.append(table)
     if lost:
         yield Damage((table,), f"{lost[0]} is not as it was written")
-    elif not json_or_empty(places.dataset_facts):
+    elif not read_json_or_empty(places.dataset_facts):
         yield Damage((table,), f"{table} is of a dataset that is not known any more")
     elif noted != written + selection.encode():
         # The dataset is cloned again only if the clone is known to be of another version or sites: if the source is
@@ -207,7 +207,7 @@ def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
     Snakemake makes a missing file only if something else needs it, so the page that shows it is removed as well.
     Without the list of sizes damage cannot be detected, so all outputs that are made in seconds are made again.
     """
-    known = json_or_empty(places.outputs)
+    known = read_json_or_empty(places.outputs)
     if not known and "ended_s" in (last_facts(places) or {"ended_s"}):  # a killed run has not listed its outputs
         no_files = (file for like in ("*.html", "*/*.tsv") for file in places.results.glob(like) if not file.is_file())
         if files := (*quickly_made(places, outputs_of), *filter(outputs_of, no_files)):
@@ -277,7 +277,7 @@ def outputs_in(places: Places, outputs_of: OutputsOf, of: Collection[str]) -> li
     Links are not followed. Folders in the derivatives that are not of a site are the user's, for example another
     pipeline's.
     """
-    sites = [places.derivatives / site for site in json_or_empty(places.dataset_facts).get("sites", ())]
+    sites = [places.derivatives / site for site in read_json_or_empty(places.dataset_facts).get("sites", ())]
     names = (file.relative_to(places.results) for file in files_of_rules(places) if stat.S_ISREG(file.lstat().st_mode))
     return [
         name
@@ -302,10 +302,10 @@ def remove_damaged_metadata() -> None:
     subfolders."""
     walk = os.walk(".snakemake/metadata")
     known = [Path(root, name) for root, names, files in walk for name in [*names, *files] if not name.startswith("@")]
-    damaged = [file for file in known if not json_or_empty(file)]
+    damaged = [file for file in known if not read_json_or_empty(file)]
     time.sleep(LOOK_AGAIN_S * bool(damaged))
     for file in damaged:
-        if not json_or_empty(file):
+        if not read_json_or_empty(file):
             remove_path(file)
 
 

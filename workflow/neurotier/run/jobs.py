@@ -33,9 +33,9 @@ from neurotier.core.files import (
     DENIED,
     FULL,
     Record,
-    json_or_empty,
     note,
     read_json,
+    read_json_or_empty,
     read_or_empty,
     write_json,
     write_secret,
@@ -200,7 +200,7 @@ def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:
         if places.record(name).exists() or not log.exists() or log.stat().st_mtime < started_s:
             continue
         reason, exit_code = "the job was killed before it could say why", KilledError.exit_code
-        if failure := json_or_empty(places.failure(name)):
+        if failure := read_json_or_empty(places.failure(name)):
             reason, exit_code = failure["reason"], failure["exit_code"]
             if failure["run"] != run or exit_code <= 128:
                 continue

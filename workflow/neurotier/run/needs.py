@@ -21,7 +21,7 @@ from neurotier.analysis.staging import MARGIN_BYTES
 from neurotier.analysis.tools import make_tool
 from neurotier.core.control_groups import memory
 from neurotier.core.errors import TierError
-from neurotier.core.files import intact_json
+from neurotier.core.files import read_intact_json
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
@@ -185,8 +185,8 @@ class Needs:
             return 0
         settings, placed_bytes = self.settings, 0
         if settings.image is not None and settings.kind_of("images").takes_memory:
-            image_bytes = intact_json(self.places.index / "image.json").get("size_bytes", 0)
-            caches = intact_json(self.places.index / "caches.json") if self.is_app and settings.app.caches else {}
+            image_bytes = read_intact_json(self.places.index / "image.json").get("size_bytes", 0)
+            caches = read_intact_json(self.places.index / "caches.json") if self.is_app and settings.app.caches else {}
             factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR
             placed_bytes = int(factor * image_bytes) + sum(cache["size_bytes"] for cache in caches.values())
         return SNAKEMAKE_MB * attempt + megabytes(placed_bytes)
@@ -213,7 +213,9 @@ class Needs:
         outputs_bytes = MARGIN_BYTES
         for name in participants:
             with suppress(AttributeError, TypeError, ValueError):
-                manifest = intact_json(self.places.record(name)).get("derivatives", {})  # earlier versions' have none
+                manifest = read_intact_json(self.places.record(name)).get(
+                    "derivatives", {}
+                )  # earlier versions' have none
                 outputs_bytes += sum(int(size_bytes) for size_bytes, _ in manifest.values())
         return megabytes(outputs_bytes)
 

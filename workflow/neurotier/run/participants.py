@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neurotier.core.errors import InputError, StateError, ToolError
-from neurotier.core.files import Facts, Record, json_or_empty, once_per_version
+from neurotier.core.files import Facts, Record, once_per_version, read_json_or_empty
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Settings
@@ -203,7 +203,7 @@ def members_of(share: str, places: Places) -> list[str]:
     """
     name = name_of(share)
     if name == CALIBRATION:
-        names = json_or_empty(places.advice / "calibration.json").get("participants")
+        names = read_json_or_empty(places.advice / "calibration.json").get("participants")
         return names if isinstance(names, list) else []
     number, _, shares = name.partition("-of-")
     members = longest_first(places.images_table)[int(number) - 1 :: max(1, int(shares))]

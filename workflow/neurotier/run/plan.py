@@ -18,7 +18,7 @@ from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import content_keys
 from neurotier.containers.reference import image_identity
 from neurotier.core.errors import NeurotierError, SettingsError
-from neurotier.core.files import Record, json_or_empty, remove_path, without, write_json
+from neurotier.core.files import Record, read_json_or_empty, remove_path, without, write_json
 from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import is_per_node, with_absolute_paths
@@ -163,7 +163,7 @@ class Plan(Needs):
             Whether to remove records and markers of those to be analysed; otherwise this changes no files.
         """
         self.slots, selected, places = slots, selected_in(self.places), self.places
-        wanted = Wanted(self.analysis, json_or_empty(places.index / "tool.json"), forced)
+        wanted = Wanted(self.analysis, read_json_or_empty(places.index / "tool.json"), forced)
         done = {name for name in selected if name in made and wanted.is_met(made[name], selected[name])}
         # If these files are lost, all shares count as unfinished: Snakemake makes them again only if a pool waits for
         # them.

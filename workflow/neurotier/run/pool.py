@@ -37,7 +37,7 @@ from neurotier.core.errors import (
     ToolError,
     may_pass,
 )
-from neurotier.core.files import Facts, json_or_empty, note, read_json, write_json
+from neurotier.core.files import Facts, note, read_json, read_json_or_empty, write_json
 from neurotier.core.kinds import KINDS, is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.private import names_in, remove_abandoned, remove_empty
@@ -296,7 +296,7 @@ class Pool:
         self.dataset, self.selected, self.stage = dataset.path, selected_in(places), request.stage
         self.keep_going = facts.get("keep_going", True)
         self.wanted = Wanted(
-            request.analysis, json_or_empty(places.index / "tool.json"), facts.get("forced", False), current_run()
+            request.analysis, read_json_or_empty(places.index / "tool.json"), facts.get("forced", False), current_run()
         )
         self.children = Children()
         self.why_invalid, self.is_installed = cache(self.invalid), cache(partial(is_installed, dataset))
@@ -331,7 +331,7 @@ class Pool:
             self.to_drop.extend(name for name in names if places.record(name).exists())
         else:
             if stage == ANALYSE:  # the costs of fetching were written by an earlier job
-                self.fetched = json_or_empty(places.got(self.request.share)).get("participants", {})
+                self.fetched = read_json_or_empty(places.got(self.request.share)).get("participants", {})
             for name in names:
                 if (code := self.code_before(name)) is not None:
                     self.exit_codes[name] = code
@@ -444,7 +444,7 @@ class Pool:
 
     def failure_of(self, name: str) -> Facts:
         """The failure record that this run wrote for a participant; empty if none."""
-        failure = json_or_empty(self.places.failure(name))
+        failure = read_json_or_empty(self.places.failure(name))
         return failure if failure.get("run") == current_run() else {}
 
     def note_killed(self, name: str, stage: str, number: int) -> int:
@@ -467,7 +467,7 @@ class Pool:
     def code_before(self, name: str) -> int | None:
         """The exit code of a participant that is done, invalid, not fetched, or has failed in this run; ``None``
         otherwise."""
-        record, images = json_or_empty(self.places.record(name)), images_of(self.places, name)
+        record, images = read_json_or_empty(self.places.record(name)), images_of(self.places, name)
         if record and (self.stage == FETCH or self.wanted.is_met(record, images)):
             return 0  # the derivatives were checked at the start of the run
         if missed := self.fetched.get(name, {}).get("failed"):

@@ -24,7 +24,7 @@ from neurotier.containers.engine import find_engine
 from neurotier.containers.run import further_binds
 from neurotier.core.configuration import BELOW, WORKLOADS
 from neurotier.core.errors import ContainerError, SettingsError, TierError, ToolError, without_credentials
-from neurotier.core.files import Facts, Record, absolute_path, intact_json, json_or_empty, remove_path
+from neurotier.core.files import Facts, Record, absolute_path, read_intact_json, read_json_or_empty, remove_path
 from neurotier.core.foreign import blaming, read_named
 from neurotier.core.places import Places, participant_of
 from neurotier.core.quantities import counted, first_of
@@ -135,7 +135,7 @@ def check_dataset(plan: Plan, command: Command, say: Say) -> None:
     source = settings.dataset.source
     if source == "demo" or is_address(source):
         return
-    folder, known = absolute_path(source), intact_json(places.dataset_facts)
+    folder, known = absolute_path(source), read_intact_json(places.dataset_facts)
     if not folder.exists() and (known.get("kind"), known.get("source")) == ("datalad", str(folder)):
         return  # there is a clone of it, which may be enough
     folder = local_folder(source).resolve()
@@ -352,10 +352,10 @@ def other_results(plan: Plan, places: Places, command: Command) -> OtherResults 
     with_others = {
         file.stem: made
         for file in places.runs.glob("*.json")
-        if differing(made := json_or_empty(file).get("made_with") or here, here)
+        if differing(made := read_json_or_empty(file).get("made_with") or here, here)
     }
     files = places.records.rglob("*.json") if with_others else ()  # half a million are read only if some may differ
-    found = [with_others[run] for file in files if (run := f"{json_or_empty(file).get('run')}") in with_others]
+    found = [with_others[run] for file in files if (run := f"{read_json_or_empty(file).get('run')}") in with_others]
     if not found:
         return None
     keys = differing(there := found[0], here)

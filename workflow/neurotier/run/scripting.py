@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neurotier.core.errors import NeurotierError
-from neurotier.core.files import Facts, Record, json_or_empty, read_json, write_json, write_text
+from neurotier.core.files import Facts, Record, read_json, read_json_or_empty, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import current_run, freeze_garbage_collector
 from neurotier.core.settings import Settings
@@ -112,7 +112,7 @@ def script(snakemake: Any) -> Iterator[Context]:
             places = Places.from_settings(settings)
             own = str(log.with_suffix("")).rpartition(f"/{rule}/")[2]  # distinguishes the jobs of a rule
             step = Step(places, rule if own == rule else f"{rule} {own}", say)
-            with datalad_errors(), ending_with(runner(json_or_empty(places.runs / f"{current_run()}.json"))), step:
+            with datalad_errors(), ending_with(runner(read_json_or_empty(places.runs / f"{current_run()}.json"))), step:
                 yield Context(snakemake, settings, places, step)
     except (Exception, Interrupted) as error:
         with suppress(OSError):

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from neurotier.core.errors import SettingsError, TierError, ToolError
-from neurotier.core.files import json_or_empty, read_json, write_json
+from neurotier.core.files import read_json, read_json_or_empty, write_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Say, Settings
@@ -257,7 +257,7 @@ def walk(workload: Workload[AnyPoint], say: Say, node_class: str = "") -> dict[s
                 on = [where[one] for one in getattr(point, "tiers", [name])]
                 # the date is that of the last change that made earlier figures incomparable with current ones
                 files[point] = kept / f"{text[:LONGEST]}_{short_hash(f'2026-11-30 {text} {on}')}.json"
-            left = [point for point in points if not json_or_empty(files[point])]
+            left = [point for point in points if not read_json_or_empty(files[point])]
             begun.append((workspace, facts, files, left))
             if left and not workload.on_other_nodes:
                 workload.check_room(tier, set_name, workload.room(left), tier.usable_bytes())
