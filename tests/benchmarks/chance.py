@@ -12,7 +12,7 @@ import numpy as np
 from bench import print_table
 from neurotier.core.tables import Row
 from neurotier.pages.kit.contrasts import contrasts
-from neurotier.run.campaign import in_order
+from neurotier.run.campaign import run_order
 
 CAMPAIGNS = 2000
 TIERS, REPETITIONS = (2, 3, 4, 5, 6), (3, 5, 10)
@@ -34,7 +34,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 def campaign(seed: int, tiers: int, repetitions: int, kind: str, effect: float) -> list[list[Row]]:
     """Runs of every tier, of which the last takes longer by a share."""
     source = np.random.default_rng(seed)
-    order = in_order(tiers, repetitions, seed)
+    order = run_order(tiers, repetitions, seed)
     times = np.exp(KINDS[kind](source, len(order)))
     runs: list[list[Row]] = [[] for _ in range(tiers)]
     for position, ((repetition, tier), time_s) in enumerate(zip(order, times.tolist(), strict=True)):

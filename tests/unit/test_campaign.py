@@ -27,7 +27,7 @@ from neurotier.run.campaign import (
     PlannedRun,
     check_campaign,
     check_room,
-    judged,
+    condition_json,
     plan_rows,
     planned_runs,
     walk,
@@ -202,7 +202,7 @@ def keep(
     row = {"valid": valid, "participants": 2, "failed": 0, "makespan_s": 3.0, "peak_parallelism": peak}
     row |= {"limited_by": "memory has room for 1 at once" if peak < 2 else None}
     cache = prepare_cache("as found", [], [], in_memory=False)
-    noted = judged(campaign, run, row, cache, outputs, 4.0, **{"accident": False, "stopped": False} | ended)
+    noted = condition_json(campaign, run, row, cache, outputs, 4.0, **{"accident": False, "stopped": False} | ended)
     write_json(campaign.folder(run) / "condition.json", noted)
     return noted
 

@@ -18,7 +18,7 @@ from neurotier.dataset.commands import message_of
 from neurotier.dataset.source import named_source, obtain, site_facts
 from neurotier.pages.report import PAGE
 from neurotier.run.head import command_line
-from neurotier.run.jobs import noted, reporting
+from neurotier.run.jobs import reporting, settings_without_credentials
 from report_data import RUN, make_results
 from support import committed, git
 
@@ -86,7 +86,7 @@ def test_the_rule_and_the_clone_are_named_without_them() -> None:
 def test_a_run_is_noted_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_at(tmp_path)
     settings = replace(settings, dataset=replace(settings.dataset, source=SOURCE))
-    assert noted(settings)["dataset"] == asdict(replace(settings.dataset, source=SHOWN))
+    assert settings_without_credentials(settings)["dataset"] == asdict(replace(settings.dataset, source=SHOWN))
     monkeypatch.setattr(sys, "argv", ["snakemake", "--config", f"dataset={{source: {SOURCE}}}"])
     assert command_line() == ["snakemake", "--config", f"dataset={{source: {SHOWN}}}"]
 

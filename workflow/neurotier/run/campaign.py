@@ -1,6 +1,6 @@
 """Campaigns: plan the runs and their order, check that all of them are possible, and do them one after the other.
 
-Each repetition is a block in random order (:func:`in_order`), so that a drift over time, such as a warmer machine or a
+Each repetition is a block in random order (:func:`run_order`), so that a drift over time, such as a warmer machine or a
 fuller disk, does not affect one tier more than others. A run is identified by what it measures, not by its place in the
 order: tiers, parallelism or repetitions can be added later without repeating existing runs. A campaign takes hours, so
 one that cannot fit is refused before its first run.
@@ -75,7 +75,7 @@ from neurotier.dataset.contents import is_present
 from neurotier.run.adoption import last_facts
 from neurotier.run.compared import OF_CAMPAIGN, VALID, Condition, valid_unless
 from neurotier.run.disturbance import DISTURBED
-from neurotier.run.jobs import EXTERNAL, clone_on, load_dataset, noted, own_error, read_failures
+from neurotier.run.jobs import EXTERNAL, clone_on, load_dataset, own_error, read_failures, settings_without_credentials
 from neurotier.run.needs import Needs, largest, needs_of
 from neurotier.run.participants import Selected, selected_in
 from neurotier.run.plan import Plan
@@ -183,7 +183,7 @@ def planned_runs(base: Facts, settings: Settings, places: Places, on_cluster: bo
     for condition in conditions(settings):
         configuration = configuration_of(base, settings, condition)
         own = Settings.from_config(configuration, settings.in_containers)
-        checked = noted(own)
+        checked = settings_without_credentials(own)
         measured = without(checked, *APART, "validity") | {"analysis": Plan(own, places).analysis, "index": index}
         measured["dataset"] = without(checked["dataset"], *FETCHING)
         if own.dataset.source != "demo":
@@ -198,7 +198,7 @@ def planned_runs(base: Facts, settings: Settings, places: Places, on_cluster: bo
         analysed = without(measured, *PLACED)
         identity, analysis = (short_hash(json.dumps(each, sort_keys=True)) for each in (measured, analysed))
         made.append((condition, configuration, own, identity, analysis))
-    order = in_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
+    order = run_order(len(made), settings.campaign.repetitions, settings.campaign.seed)
     return [
         PlannedRun(position, repetition, *made[index]) for position, (repetition, index) in enumerate(order, start=1)
     ]
@@ -215,13 +215,13 @@ def is_planned(base: Facts, settings: Settings, places: Places, on_cluster: bool
     return True
 
 
-def in_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
+def run_order(conditions: int, repetitions: int, seed: int) -> list[tuple[int, int]]:
     """Repetition and index of the condition of every run: random in odd repetitions, and reversed in even ones.
 
     If each repetition were shuffled independently, one of two conditions would come first in all of three repetitions
     in every fourth campaign, and a steady drift would look like a difference.
 
-    >>> [index for _, index in in_order(3, 4, seed=1)]
+    >>> [index for _, index in run_order(3, 4, seed=1)]
     [2, 0, 1, 1, 0, 2, 0, 1, 2, 2, 1, 0]
     """
     order = []
@@ -489,7 +489,7 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
         (partial / "state" / "source").unlink(missing_ok=True)  # it may contain a token
         remove_tree(places.results)
         taken_s = time.monotonic() - started_s
-        kept = judged(campaign, run, row, cache, outputs, taken_s, accident or facts["again"], stopped)
+        kept = condition_json(campaign, run, row, cache, outputs, taken_s, accident or facts["again"], stopped)
         write_json(partial / "condition.json", kept | {"mounts": mounts})
     flush_folder(folder.parent.parent)
     file.unlink(missing_ok=True)
@@ -559,7 +559,7 @@ def make_cache_ready(asked: str, inner: Settings, places: Places) -> CacheState:
     return prepare_cache(asked, inputs, others, in_memory=inner.kind_of("dataset").in_memory)
 
 
-def judged(
+def condition_json(
     campaign: Campaign,
     run: PlannedRun,
     row: Record,
@@ -597,7 +597,7 @@ def judged(
         problems.append(f"{most} of {possible} jobs ran at once at most{because}")
     # If a job was killed before its participants began, none of them counts as failed, either.
     if campaign.settings.campaign.compare_outputs and not (row["failed"] or accident or stopped):
-        problems += differing(campaign, run, outputs)
+        problems += output_differences(campaign, run, outputs)
     return {
         **vars(run.condition),
         "repetition": run.repetition,
@@ -611,7 +611,7 @@ def judged(
     }
 
 
-def differing(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
+def output_differences(campaign: Campaign, run: PlannedRun, outputs: Mapping[str, str]) -> list[str]:
     """How the outputs differ from those of the first run of the same tool, if they do.
 
     The outputs of the first run that did all its participants are noted; if that note can no longer be read, those of

@@ -235,7 +235,7 @@ def campaign_runs(plan: Path) -> Compared:
     return compared
 
 
-def lacking(plan: Path) -> str:
+def missing_runs_text(plan: Path) -> str:
     """What a campaign still has to do, as a sentence for people; empty if it is complete."""
     rows = read_table(plan, "plan")
     there = sum(bool(read_json_or_empty(plan.parent / "runs" / row["folder"] / "condition.json")) for row in rows)

@@ -72,12 +72,12 @@ from neurotier.run.jobs import (
     load_settings,
     note_killed,
     note_swapping,
-    noted,
     own_error,
     read_failures,
     results_folder,
     save_settings,
     say,
+    settings_without_credentials,
 )
 from neurotier.run.journal import add_entry, entries
 from neurotier.run.node_check import remove_marks
@@ -374,7 +374,7 @@ class Head:
                 "image": settings.image,
                 # On a cluster the nodes' CPUs count; jobs report these (neurotier.run.cluster_jobs).
                 "oversubscribed": bool(facts["cores"] and facts["cores"] > usable_cores() and not on_cluster),
-                "settings": noted(settings),
+                "settings": settings_without_credentials(settings),
                 "tiers": {role: tier.facts() for role, tier in tiers.items()},
                 "versions": versions(),
                 **machine(),

@@ -75,11 +75,11 @@ def save_settings(settings: Settings, places: Places, on_cluster: bool = False) 
     The user name and token of the dataset's source are kept in a file of their own, since other users may read the
     settings.
     """
-    write_json(places.settings_file, noted(with_absolute_paths(settings, on_cluster)))
+    write_json(places.settings_file, settings_without_credentials(with_absolute_paths(settings, on_cluster)))
     write_secret(places.source_file, settings.dataset.source)
 
 
-def noted(settings: Settings) -> Record:
+def settings_without_credentials(settings: Settings) -> Record:
     """The settings as records and reports show them: without the user name and token of the source."""
     checked = settings.to_json()
     return checked | {"dataset": all_without_credentials(checked["dataset"])}

@@ -23,7 +23,7 @@ from neurotier.core.places import Places, participant_of, short_hash
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import is_per_node, with_absolute_paths
 from neurotier.run.adoption import name_of_job
-from neurotier.run.jobs import load_dataset, noted, run_facts
+from neurotier.run.jobs import load_dataset, run_facts, settings_without_credentials
 from neurotier.run.needs import Needs
 from neurotier.run.participants import CALIBRATION, Made, Wanted, name_of, names_of_shares, selected_in
 from neurotier.run.snakemake_internals import errors_as_one_line
@@ -103,7 +103,10 @@ class Plan(Needs):
     def names_of_jobs(self) -> dict[str, str]:
         """Names of the shares' jobs: a job of an earlier run with the same name does the same work, and is waited
         for."""
-        settings, analysis = noted(with_absolute_paths(self.settings, self.on_cluster)), self.analysis
+        settings, analysis = (
+            settings_without_credentials(with_absolute_paths(self.settings, self.on_cluster)),
+            self.analysis,
+        )
         with suppress(NeurotierError):  # the index is damaged, and will be made again
             return {share: name_of_job(self.places, share, analysis, settings) for share in self.all_shares()}
         return {}

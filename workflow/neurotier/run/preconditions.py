@@ -352,13 +352,13 @@ def other_results(plan: Plan, places: Places, command: Command) -> OtherResults 
     with_others = {
         file.stem: made
         for file in places.runs.glob("*.json")
-        if differing(made := read_json_or_empty(file).get("made_with") or here, here)
+        if differing_keys(made := read_json_or_empty(file).get("made_with") or here, here)
     }
     files = places.records.rglob("*.json") if with_others else ()  # half a million are read only if some may differ
     found = [with_others[run] for file in files if (run := f"{read_json_or_empty(file).get('run')}") in with_others]
     if not found:
         return None
-    keys = differing(there := found[0], here)
+    keys = differing_keys(there := found[0], here)
     made = f"{counted(found.count(there), 'participant')} analysed with {in_words(there, keys)}"
     becomes = "are removed, and everyone is" if command.starts else "would be removed, and everyone would be"
     line = f"neurotier: {places.derivatives}: {made} {becomes} analysed with {in_words(here, keys)}"
@@ -376,12 +376,12 @@ def other_results(plan: Plan, places: Places, command: Command) -> OtherResults 
     return others
 
 
-def differing(there: Facts, here: Facts) -> list[str]:
+def differing_keys(there: Facts, here: Facts) -> list[str]:
     """The keys in which two descriptions of what results were made with differ.
 
-    >>> differing({"tool": "bet", "x": 1}, {"tool": "bet", "x": 2})
+    >>> differing_keys({"tool": "bet", "x": 1}, {"tool": "bet", "x": 2})
     ['x']
-    >>> differing({"tool": "noop", "x": 1}, {"app": "noop", "y": 2})
+    >>> differing_keys({"tool": "noop", "x": 1}, {"app": "noop", "y": 2})
     ['tool', 'app']
     """
     keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]

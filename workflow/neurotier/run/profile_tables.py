@@ -146,13 +146,13 @@ def run_rows(places: Places, rows: Sequence[Row], failures: Sequence[Record], ev
 
 def close_run(places: Places, run: str, everyone: Collection[str], failures: Sequence[Record]) -> None:
     """Write the final row of a finished run into its facts."""
-    facts = judged(places, read_json(places.runs / f"{run}.json"))
+    facts = facts_with_jobs(places, read_json(places.runs / f"{run}.json"))
     row = run_row(places, facts, read_timed_rows(map(places.record, everyone)), failures, len(everyone))
     add_facts(places, run, **facts | {"row": row})
     places.readings(run).unlink(missing_ok=True)
 
 
-def judged(places: Places, facts: Record) -> Record:
+def facts_with_jobs(places: Places, facts: Record) -> Record:
     """Facts of a run, marked oversubscribed if its jobs on a cluster had fewer CPUs than their participants needed.
 
     While the run goes on, its journal says whether any participant was analysed again.
@@ -196,7 +196,7 @@ def run_row(
     span = extent(spans)
     readings = read_readings(places.readings(run))
     taken = others(facts, rows, span, readings)
-    facts = judged(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
+    facts = facts_with_jobs(places, facts) | {"others_cpu_share": taken["others_cpu_share"]}
     # on a cluster, no participant begins before the head, or ends after it
     whole = facts["started_s"] - CLOCKS_S, facts.get("ended_s", time.time()) + CLOCKS_S
     facts["clock_set"] = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)

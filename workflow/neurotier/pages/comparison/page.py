@@ -34,7 +34,7 @@ from neurotier.pages.kit.chart import BLUE, ORANGE, PHASE_COLOURS, SKY, UNITS, V
 from neurotier.pages.kit.findings import at_once, between, glossary, own_reference, spread_text
 from neurotier.pages.kit.marks import Box, Kind, Lanes, Mark, Points, Stack
 from neurotier.pages.kit.page import BAD, GOOD, OPEN, Figure, Page, Section, Verdict
-from neurotier.run.compared import MEMORY, Condition, is_compared, lacking, read_comparison_tables
+from neurotier.run.compared import MEMORY, Condition, is_compared, missing_runs_text, read_comparison_tables
 from neurotier.storage.spread import Spread, spread
 
 NO_RUN = Chart("No valid run finished a participant job")
@@ -232,7 +232,7 @@ def read(places: Places, settings: Settings) -> Comparison:
     """Read the comparison of a results folder."""
     plan, found = places.campaign / "plan.tsv", read_comparison_tables(places.comparison)
     in_memory = [name for name, tier in settings.tiers.items() if is_in_memory(tier.kind)]
-    return Comparison(**vars(found), lacking=lacking(plan) if plan.exists() else "", in_memory=in_memory)
+    return Comparison(**vars(found), missing_runs=missing_runs_text(plan) if plan.exists() else "", in_memory=in_memory)
 
 
 def subtitle(data: Comparison) -> str:
@@ -243,7 +243,7 @@ def subtitle(data: Comparison) -> str:
 
 def verdicts(data: Comparison) -> list[Verdict]:
     """Which placement was fastest, for each set of conditions that differ only in their placement."""
-    found = [Verdict(f"Partial: {data.lacking}", BAD)] if data.lacking else []
+    found = [Verdict(f"Partial: {data.missing_runs}", BAD)] if data.missing_runs else []
     found += [Verdict(family.headline, GOOD if family.sure else OPEN, family.name) for family in judge(data)]
     found += [Verdict(text, BAD, name) for name, text in without_runs(data).items()]
     none = "No run can be compared" if data.runs else "There is no run to compare"

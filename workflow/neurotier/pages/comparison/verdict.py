@@ -65,13 +65,13 @@ class Comparison(Compared):
 
     Attributes
     ----------
-    lacking
+    missing_runs
         What is still to be done in a campaign, if anything.
     in_memory
         Names of the campaign's tiers in memory, which have no page cache in front of them.
     """
 
-    lacking: str = ""
+    missing_runs: str = ""
     in_memory: Collection[str] = ()
 
     @cached_property
