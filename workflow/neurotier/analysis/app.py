@@ -56,9 +56,9 @@ BIDS_DIR, OUT_DIR, FILTER_FILE = "/data", "/out", "/filter.json"
 def call_arguments(app: AppSettings, share: Share, label: str = "", session: str = "") -> list[str]:
     """Arguments of the participant level, for one session if given; without a participant, of the group level.
 
-    >>> from neurotier.core.configuration import completed, config_schema
+    >>> from neurotier.core.configuration import with_defaults, config_schema
     >>> given = {"arguments": ["--mem", "{mem_gb}"], "label_option": "--participant_label", "work_option": "-w"}
-    >>> app = AppSettings(**completed(given, config_schema()["properties"]["app"]))
+    >>> app = AppSettings(**with_defaults(given, config_schema()["properties"]["app"]))
     >>> " ".join(call_arguments(app, Share(2, 8500), "01"))
     '/data /out participant --participant_label 01 -w /work/intermediate --mem 8'
     """

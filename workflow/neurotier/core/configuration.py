@@ -50,7 +50,7 @@ def config_schema() -> Record:
     return dict(read_yaml((SCHEMAS / "config.schema.yaml").read_text()))
 
 
-def completed(value: Any, schema: Facts) -> Any:
+def with_defaults(value: Any, schema: Facts) -> Any:
     """A value of the configuration with the defaults of its schema for missing keys, at every depth.
 
     jsonschema does not fill in defaults. A section left empty in YAML (``tool:``) counts as missing. Values inside
@@ -64,11 +64,11 @@ def completed(value: Any, schema: Facts) -> Any:
         schema = config_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if isinstance(value, Mapping):
         known, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
-        given = {key: completed(sub, known.get(key, others)) for key, sub in value.items()}
+        given = {key: with_defaults(sub, known.get(key, others)) for key, sub in value.items()}
         missing = [key for key, sub in known.items() if "default" in sub and given.get(key) is None]
-        return given | {key: completed(known[key]["default"], known[key]) for key in missing}
+        return given | {key: with_defaults(known[key]["default"], known[key]) for key in missing}
     if isinstance(value, list):
-        return [completed(item, schema.get("items", {})) for item in value]
+        return [with_defaults(item, schema.get("items", {})) for item in value]
     kinds = schema.get("type", "string")
     if isinstance(value, str) and "string" not in kinds:
         from yaml import YAMLError
@@ -233,7 +233,7 @@ def expand(text: str, where: str) -> str:
 BELOW = ("/data/", "/out/")
 """Paths below an app's dataset and output, where the engine would create a mount point for anything mounted there."""
 
-OF_THE_APP = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
+TAKEN_PATHS = ("/data", "/out", "/work", "/tmp", "/var/tmp", "/.neurotier", "/filter.json")  # noqa: S108  # inside
 """Paths in the container that are taken."""
 
 ALWAYS = ("threads", "mem_mb", "mem_gb", "work")
@@ -264,7 +264,7 @@ def check_app(app: Facts) -> None:
     taken: dict[str, str] = {}
     for name, folder in app["caches"].items():
         inside, key = folder["inside"].rstrip("/"), f"config key app.caches.{name}.inside"
-        if f"{inside}/".startswith(BELOW) or inside in OF_THE_APP or not inside:
+        if f"{inside}/".startswith(BELOW) or inside in TAKEN_PATHS or not inside:
             raise SettingsError(f"{folder['inside']!r} is taken", key, "name another folder")
         if inside in taken:
             raise SettingsError(f"{inside!r} is that of {taken[inside]}, too", key, "name another folder")

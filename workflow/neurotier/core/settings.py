@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, TypedDict, cast, dataclass_transform, get_args, get_origin, get_type_hints
 
-from neurotier.core.configuration import WORKLOADS, check, completed, config_schema
+from neurotier.core.configuration import WORKLOADS, check, config_schema, with_defaults
 from neurotier.core.errors import SettingsError
 from neurotier.core.files import Facts, Record
 from neurotier.core.kinds import KINDS, Kind
@@ -371,7 +371,7 @@ class Settings(Section):
         ...
         neurotier.core.errors.SettingsError: ...
         """
-        complete = completed(config, config_schema())
+        complete = with_defaults(config, config_schema())
         check(complete)
         if complete["app"]["image"] and not in_containers:
             raise SettingsError("a BIDS App runs in a container", "config key app.image", "add --sdm apptainer")
