@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 
 from neurotier.core.quantities import size
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, grouped
 from neurotier.core.tiers import Tier
 
 NEEDING = ("dataset", "work", "results")
@@ -47,7 +47,7 @@ def room_for(tiers: Mapping[str, str], needed: Mapping[str, int], free: Mapping[
     'needs 141 GiB (work) on tmpfs, has 112 GiB'
     """
     problems = []
-    for roles in gathered((free[tiers[role]][0], role) for role in NEEDING if needed[role]).values():
+    for roles in grouped((free[tiers[role]][0], role) for role in NEEDING if needed[role]).values():
         total, free_bytes = sum(needed[role] for role in roles), free[tiers[roles[0]]][1]
         if free_bytes is not None and total > free_bytes:
             problems.append(

@@ -20,7 +20,7 @@ from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import peak
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import gathered
+from neurotier.core.tables import grouped
 from neurotier.dataset.bids import size_of
 from neurotier.dataset.commands import ask_annex
 from neurotier.dataset.contents import is_present
@@ -216,7 +216,7 @@ class Situation:
         queueing = statistics.fmean(job.queueing for job in tried or self.observed)
         cores = len(os.sched_getaffinity(0))
         others = max(0.0, (share or 0.0) * cores * queueing - (cores - usable_cores()))  # a quota leaves them the rest
-        processors, runs = processors_here(self.plan.threads, others), gathered((job.run, job) for job in self.observed)
+        processors, runs = processors_here(self.plan.threads, others), grouped((job.run, job) for job in self.observed)
         return Inputs(
             observed=[job for each in runs.values() for job in on_own_cores(each, processors)],
             participants=[

@@ -18,7 +18,7 @@ from neurotier.analysis.app import app_name
 from neurotier.analysis.needs import work_bytes
 from neurotier.core.control_groups import usable_cores
 from neurotier.core.parallelism import PHASES, fits
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.core.tiers import tier_named
 from neurotier.model.this_machine import page_cache_here
 from neurotier.run.needs import Needs, needs_of
@@ -111,7 +111,7 @@ def room_of(situation: Situation, inputs: Inputs, placement: Placement, work: in
     """
     settings, sizes = situation.settings, situation.sizes
     left = costs_of(inputs.observed)["stage_out"]["written_bytes"].of
-    sites = gathered((name.rpartition("/")[0], left(sizes[name])) for name in sizes)
+    sites = grouped((name.rpartition("/")[0], left(sizes[name])) for name in sizes)
     copies = [round(sum(of)) for of in sites.values() if settings.is_app and not settings.is_campaign]
     needed = {
         "dataset": 0 if situation.plan.is_plain else sum(situation.to_fetch(placement["dataset"]).values()),

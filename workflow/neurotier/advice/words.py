@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neurotier.core.quantities import about, aligned, percent, seconds
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 
 COMPUTING = "computing"
 AT_ONCE = "for which memory and the work tier have room"
@@ -119,7 +119,7 @@ def sentence(text: str, more: Sequence[str]) -> str:
 
 def alike(rows: Sequence[Row]) -> dict[tuple[int, str], Rows]:
     """The rows of each parallelism and state of the page cache."""
-    return gathered(((row["parallelism"], row["cache"]), row) for row in rows)
+    return grouped(((row["parallelism"], row["cache"]), row) for row in rows)
 
 
 def advices(rows: Rows) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from neurotier.core.quantities import counted, share_of
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, grouped
 
 FULL_SHARE = 0.8
 """Share of the requested parallelism that a run's mean must reach; otherwise the shortfall is explained."""
@@ -37,7 +37,7 @@ Span = tuple[float, float]
 
 def job_spans(rows: Sequence[Row]) -> list[Span]:
     """Start of the first and end of the last phase of each participant job, s since 1970."""
-    phases = gathered((row["participant"], (row["start_s"], row["end_s"])) for row in rows)
+    phases = grouped((row["participant"], (row["start_s"], row["end_s"])) for row in rows)
     return list(filter(None, map(extent, phases.values())))
 
 

@@ -29,10 +29,10 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """The values of each key, all in order.
 
-    >>> gathered([("a", 1), ("b", 2), ("a", 3)])
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}
     """
     found: dict[Key, list[Value]] = {}

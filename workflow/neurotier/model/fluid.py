@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neurotier.core.parallelism import span_s
-from neurotier.core.tables import gathered
+from neurotier.core.tables import grouped
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Step, Workload, cache_of
 
 
@@ -367,7 +367,7 @@ class Simulation:
     def set_rates(self, flows: list[Flow]) -> dict[str, float]:
         """Set the rate of every flow; returns what then flows into the page cache, by tier, bytes/s."""
         speed = self.machine.processors.speed(sum([flow.streams for flow in flows if flow.step.kind == "compute"]))
-        served = gathered((flow.server, flow) for flow in flows)
+        served = grouped((flow.server, flow) for flow in flows)
         for flow in served.pop("", []):
             flow.rate, flow.limit = (1.0, "wait") if flow.step.kind == "wait" else (speed, "processors")
             if flow.step.phase == LAUNCH:

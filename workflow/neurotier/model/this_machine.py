@@ -14,7 +14,7 @@ import psutil
 from neurotier.core.control_groups import MOUNTED, memory, usable_cores
 from neurotier.core.errors import InputError
 from neurotier.core.kinds import KINDS, is_in_memory
-from neurotier.core.tables import Rows, gathered, read_table
+from neurotier.core.tables import Rows, grouped, read_table
 from neurotier.model.machine import Machine, PageCache, Processors, TierSpeed, cache_of
 
 SYSCTL = Path("/proc/sys/vm")
@@ -124,7 +124,7 @@ def figures_of(rows: Rows) -> TierFigures:
 
 def file_costs(rows: Rows) -> dict[int, FileCost]:
     """What a small file costs, by the number of concurrent streams."""
-    named = gathered((row["streams"], row) for row in rows if row["part"] == "files")
+    named = grouped((row["streams"], row) for row in rows if row["part"] == "files")
     costs = {}
     for streams, each in named.items():
         cpu_s = sum(row["operation_cpu_s"] for row in each)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted, rate, three_digits
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.pages.kit.chart import BLUE, LIGHT_GREY, SKY, Chart
 from neurotier.pages.kit.lines import MEASURED, Lines, point
 from neurotier.pages.kit.marks import Kind, Lanes, Line, Stack
@@ -78,7 +78,7 @@ def one_stream(data: Data) -> Chart:
         for way, speed in zip(("Read", "Write"), both, strict=True)
     ]
     speeds = {(row["tier"], row["pattern"]): row[BANDWIDTH[0]] for row in rows}
-    like = gathered(
+    like = grouped(
         (nearest(read, write), f"{tier} ({rate(read)} read, {rate(write)} written)")
         for tier in dict.fromkeys(row["tier"] for row in rows)
         for read, write in [(speeds[tier, "read"], speeds[tier, "write"])]
@@ -106,7 +106,7 @@ def one_stream(data: Data) -> Chart:
 def concurrency(data: Data) -> Chart:
     """A panel for each tier, all on the same scales, both logarithmic. What many participant jobs share."""
     rows = data["probe"]
-    reads = gathered((row["tier"], row) for row in curves(rows) if row["pattern"] == "read")
+    reads = grouped((row["tier"], row) for row in curves(rows) if row["pattern"] == "read")
     if not reads:
         return Chart(NONE)
     streams = min(curve[-1]["streams"] for curve in reads.values())  # one may have been probed with more than another

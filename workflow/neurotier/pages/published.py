@@ -12,7 +12,7 @@ from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, number, three_digits
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, Rows, gathered, read_table
+from neurotier.core.tables import Row, Rows, grouped, read_table
 from neurotier.model.prediction import MEASURED, PAPER
 from neurotier.pages.bigbrain.page import MEMBERS, bigbrain_makespans, bigbrain_phases, gantt_chart
 from neurotier.pages.bigbrain.tables import (
@@ -365,7 +365,7 @@ SLIPS = Section(
 def left_out(data: Replayed) -> list[Section]:
     """The sections on what the page does not show, or counts separately, by kind."""
     replay = data.replay
-    kinds = gathered((row["kind"], f"{row['path']}: {row['reason']}") for row in skipped_rows(replay))
+    kinds = grouped((row["kind"], f"{row['path']}: {row['reason']}") for row in skipped_rows(replay))
     missing = absent_texts(data)
     invalid = [f"{row['run']}: {row['valid']}" for row in run_rows(replay) if row["valid"] != "valid"]
     emulated = [

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from neurotier.core.quantities import counted, percent, size, three_digits
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, grouped
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import between, published_numbers, workload_page
 from neurotier.pages.kit.lines import Lines, measured
@@ -86,7 +86,7 @@ def page_cache(rows: Iterable[Row]) -> str:
             " another"
         )
     clauses = []
-    for verdict, some in sorted(gathered(("is" if is_hidden(one) else "is not", one) for one in found).items()):
+    for verdict, some in sorted(grouped(("is" if is_hidden(one) else "is not", one) for one in found).items()):
         known = [one.device_share for one in some if one.device_share is not None]
         device = f"{between(map(percent, sorted(known)))} of the bytes came from the device, and " if known else ""
         reads = between(map(three_digits, sorted(one.read_ratio for one in some)))

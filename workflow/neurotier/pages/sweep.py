@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neurotier.core.quantities import percent, rate
-from neurotier.core.tables import Rows, gathered
+from neurotier.core.tables import Rows, grouped
 from neurotier.pages.kit.chart import NOTHING, Chart
 from neurotier.pages.kit.findings import at_once, workload_page
 from neurotier.pages.kit.lines import Lines, measured
@@ -45,7 +45,7 @@ def parts(settings: Any) -> dict[str, str]:
 
 def sets_of(data: Data) -> dict[str, Rows]:
     """The points of every set on every tier, by the names of :func:`parts`."""
-    return gathered((f"{row['tier']}_{row['set']}", row) for row in data["sweep"])
+    return grouped((f"{row['tier']}_{row['set']}", row) for row in data["sweep"])
 
 
 def fastest(rows: Rows) -> Verdict:

@@ -55,7 +55,7 @@ from neurotier.core.files import (
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, first_of
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tables import gathered
+from neurotier.core.tables import grouped
 from neurotier.dataset.addresses import refusal
 from neurotier.dataset.commands import ask_git, call_git, datalad_errors, message_of, prepare_environment
 from neurotier.dataset.source import Dataset, commit, fault_of, identifier_of
@@ -146,7 +146,7 @@ def save_sites(
 ) -> dict[str, str]:
     """Save all derivatives of each site, and then the dataset above them; see :func:`save_derivatives`."""
     commits = {}
-    by_site = gathered((one.name.rpartition("/")[0], one) for one in people)
+    by_site = grouped((one.name.rpartition("/")[0], one) for one in people)
     for site in sorted({*dataset.sites, *by_site}):
         of_site = by_site.get(site, [])
         folder = (places.derivatives / site).absolute()
@@ -284,7 +284,7 @@ def facts_of_run(file: Path) -> tuple[Settings, Record, str] | None:
 def groups(people: Sequence[Made], most: int) -> Iterator[list[Made]]:
     """Participants that share a commit: made in the same way, at most ``most`` of them, and no more than a command can
     hold."""
-    for members in gathered((identifier(one.how) if one.how else "", one) for one in people).values():
+    for members in grouped((identifier(one.how) if one.how else "", one) for one in people).values():
         group: list[Made] = []
         size_bytes = 0
         for one in members:

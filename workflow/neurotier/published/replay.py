@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neurotier.bigbrain.conditions import IncrementCondition
 from neurotier.core.errors import InputError
-from neurotier.core.tables import Rows, gathered, write_table
+from neurotier.core.tables import Rows, grouped, write_table
 from neurotier.published.bids_app import find_published
 from neurotier.published.bigbrain import DRIVER, HEADER, INCREMENT, TASK, WRITE, BlockRun, find_runs
 from neurotier.published.conditions import APP_DIRECT, OPTANE_AS_MEMORY, device_and_mode, key_cells, order, tier_of
@@ -35,7 +35,7 @@ class Replay:
     def conditions(self) -> dict[IncrementCondition, list[BlockRun]]:
         """The complete BigBrain runs by condition, in the order of the paper's figures, then by repetition."""
         whole = sorted((run for run in self.runs if not run.invalid_because), key=lambda run: order(run.condition))
-        return gathered((run.condition, run) for run in whole)
+        return grouped((run.condition, run) for run in whole)
 
     @cached_property
     def measured_mb_s(self) -> dict[str, tuple[float, float]]:

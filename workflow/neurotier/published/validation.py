@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from neurotier.bigbrain.conditions import IncrementCondition
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, grouped
 from neurotier.published.conditions import condition_of, device_of
 
 CONDITION, DEVICE = "condition", "device"
@@ -90,7 +90,7 @@ def scores(rows: Sequence[Row]) -> list[Score]:
         if row["held_out"] == CONDITION
     ]
     found = []
-    for (held_out, member), some in sorted(gathered(splits).items(), key=lambda item: list(SPLITS).index(item[0][0])):
+    for (held_out, member), some in sorted(grouped(splits).items(), key=lambda item: list(SPLITS).index(item[0][0])):
         misses = [abs(math.log(row["ratio"])) for row in some]
         worst, inside = max(misses), [row["in_interval"] for row in some]
         covered = None if None in inside else sum(inside)

@@ -18,7 +18,7 @@ from typing import Any
 from neurotier.core.errors import BusyError
 from neurotier.core.files import Record, read_json_or_empty, remove_path, without, write_json
 from neurotier.core.places import Places
-from neurotier.core.tables import Row, Rows, columns, gathered, write_table
+from neurotier.core.tables import Row, Rows, columns, grouped, write_table
 from neurotier.run import slurm
 from neurotier.run.journal import Entry, entries, read_notes
 from neurotier.run.participants import name_of
@@ -122,7 +122,7 @@ def job_rows(
     heads = {line["job"]: line for line in submitted}
     rows = []
     known: dict[str, list[list[Record]]] = {number: [] for number in heads}
-    known |= gathered((start["job"], [start, {}]) for start in starts)
+    known |= grouped((start["job"], [start, {}]) for start in starts)
     for note in notes:
         pairs = known.setdefault(note["job"] or note["node"], [])
         by_s = note["started_s"] + CLOCKS_S

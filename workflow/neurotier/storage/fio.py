@@ -17,7 +17,7 @@ from pathlib import Path
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.files import opened
 from neurotier.core.kinds import KINDS
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, grouped
 from neurotier.meter.residency import resident_share
 from neurotier.storage.calls import failure_reason, require_program, run_call
 
@@ -317,7 +317,7 @@ def combined(flows: Sequence[Flow]) -> Flow:
     if not moved:
         return Flow()
     operations = sum(flow.operations for flow in moved)
-    slowest_s = gathered(one for flow in moved for one in flow.latencies_s.items())
+    slowest_s = grouped(one for flow in moved for one in flow.latencies_s.items())
     mean_s = sum(flow.latencies_s["latency_mean_s"] * flow.operations for flow in moved) / operations
     latencies_s = {name: max(each) for name, each in slowest_s.items()} | {"latency_mean_s": mean_s}
     return Flow(sum(flow.bytes for flow in moved), operations, max(flow.runtime_s for flow in moved), latencies_s)

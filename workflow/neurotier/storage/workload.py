@@ -31,7 +31,7 @@ from neurotier.core.files import read_json, read_json_or_empty, write_json
 from neurotier.core.places import Places, short_hash
 from neurotier.core.quantities import clock, counted, percent, seconds, size
 from neurotier.core.settings import Say, Settings
-from neurotier.core.tables import Row, Rows, columns, gathered, write_table
+from neurotier.core.tables import Row, Rows, columns, grouped, write_table
 from neurotier.core.tiers import Tier, tier_named
 from neurotier.storage.fio import require_fio
 from neurotier.storage.spread import MEASURED
@@ -82,7 +82,7 @@ AnyPoint = TypeVar("AnyPoint", bound=Point)
 def measurement_order(points: list[AnyPoint], seed: int) -> list[AnyPoint]:
     """The points in the order in which they are measured: by repetition, and at random within each repetition."""
     order: list[AnyPoint] = []
-    for repetition, block in sorted(gathered((point.repetition, point) for point in points).items()):
+    for repetition, block in sorted(grouped((point.repetition, point) for point in points).items()):
         order += [block[place] for place in np.random.default_rng([seed, repetition]).permutation(len(block))]
     return order
 
@@ -140,7 +140,7 @@ class Workload(ABC, Generic[AnyPoint]):
         return {
             tier: {
                 name: measurement_order([*dict.fromkeys(some)], section.seed)
-                for name, some in gathered((point.set_name, point) for point in cls.points(section, tier)).items()
+                for name, some in grouped((point.set_name, point) for point in cls.points(section, tier)).items()
             }
             for tier in section.tiers
         }

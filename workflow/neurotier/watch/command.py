@@ -27,7 +27,7 @@ from neurotier.core.places import Places, participant_of
 from neurotier.core.private import OWNER
 from neurotier.core.quantities import about, clock, counted, first_of, seconds, shorten, size
 from neurotier.core.settings import Settings
-from neurotier.core.tables import gathered
+from neurotier.core.tables import grouped
 from neurotier.core.tiers import is_per_node, tier_named
 from neurotier.run.adoption import latest_run
 from neurotier.run.jobs import load_settings, run_facts
@@ -295,7 +295,7 @@ def run_is_alive(run: str, facts: Facts) -> bool | None:
 def rooms_of(settings: Settings, on_cluster: object) -> Iterator[tuple[str, str, str, str]]:
     """The tiers of the placement, or of a campaign's placements: name, roles, free room and size, in words; the last
     two are empty for tiers that each node has for itself."""
-    uses = gathered(
+    uses = grouped(
         (placed.get(role) or usual, role)
         for role, usual in settings.placement.items()
         if role != "images" or settings.image

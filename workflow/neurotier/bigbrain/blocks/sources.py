@@ -34,7 +34,7 @@ from neurotier.bigbrain.conditions import BLOCKS, GRIDS
 from neurotier.core.errors import InputError, SourceError
 from neurotier.core.files import absolute_path
 from neurotier.core.settings import BigBrainSettings
-from neurotier.core.tables import gathered
+from neurotier.core.tables import grouped
 from neurotier.dataset.contents import ANYWHERE, Content, content_if_readable, is_present
 
 PIECE_BYTES = 16 << 20
@@ -180,7 +180,7 @@ class FolderSource:
 def block_files(folder: Path) -> dict[str, list[Path]]:
     """All files of each block by name."""
     files = (file for file in sorted(folder.iterdir()) if file.name.endswith((PLAIN, PACKED)) and not file.is_dir())
-    return gathered((name_of(file), file) for file in files if not file.name.startswith("."))
+    return grouped((name_of(file), file) for file in files if not file.name.startswith("."))
 
 
 def name_of(file: Path) -> str:

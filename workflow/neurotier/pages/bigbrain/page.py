@@ -14,7 +14,7 @@ from neurotier.bigbrain.conditions import ORIGIN, IncrementCondition
 from neurotier.bigbrain.tabulation import TICK_S, outputs_text
 from neurotier.bigbrain.tasks import DELAY, HEADER, INCREMENT, READ, SPARK, START_UP, STREAMING, WRITE
 from neurotier.core.quantities import counted, percent, seconds, three_digits
-from neurotier.core.tables import Row, Rows, columns, gathered
+from neurotier.core.tables import Row, Rows, columns, grouped
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.bigbrain.tables import (
     NO_RUN,
@@ -71,7 +71,7 @@ def bigbrain_makespans(data: Tables) -> Chart:
     known = data.own or data.published
     if not known:
         return Chart(NO_RUN)
-    images = gathered((row["blocks"], row) for row in known).values()
+    images = grouped((row["blocks"], row) for row in known).values()
     says = "; ".join(filter(None, [*map(range_text, images), factors_text(data.own)]))
     table, lanes = Rows(), []
     for row in in_panels(data.conditions):
@@ -204,7 +204,7 @@ def drawn_phase(phase: Row) -> Row:
 
 def one_after_the_other(phases: Sequence[Row]) -> Rows:
     """Place the phases of streaming, which alternate, one after the other, each as long as its pieces together."""
-    found, iterations = [], gathered(((phase["block"], phase["iteration"]), phase) for phase in phases)
+    found, iterations = [], grouped(((phase["block"], phase["iteration"]), phase) for phase in phases)
     for members in iterations.values():
         at_s, last_s = min(one["start_s"] for one in members), max(one["end_s"] for one in members)
         for one in sorted(members, key=lambda one: [*PHASES].index(one["phase"])):
@@ -233,7 +233,7 @@ def verdicts(data: Tables) -> list[Verdict]:
     factors = factors_text(known)
     invalid = sum(not is_compared(run) for run in runs)
     same = len({run["sha256"] for run in runs if run["sha256"]}) < 2
-    pairs = contrasts(gathered((IncrementCondition.of(run), run) for run in runs if is_compared(run)), paired=True)
+    pairs = contrasts(grouped((IncrementCondition.of(run), run) for run in runs if is_compared(run)), paired=True)
     lines = (
         [effects_text(known, pairs), starts_text(fastest_of(known)), factors[:1].upper() + factors[1:]] if known else []
     )

@@ -18,7 +18,7 @@ from neurotier.bigbrain.tasks import GNU_PARALLEL, PUBLISHED, SPARK
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, seconds, size, three_digits
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, Rows, gathered, read_table
+from neurotier.core.tables import Row, Rows, grouped, read_table
 from neurotier.model.prediction import FLUID, MEASURED, PAPER
 from neurotier.pages.kit.findings import at_once, between
 from neurotier.pages.kit.page import Section
@@ -94,7 +94,7 @@ def read_tables(places: Places, settings: Settings) -> Tables:
         return read_table(file, name) if file.exists() else []
 
     runs = [{"origin": run["host"] or gethostname(), **run} for run in read("bigbrain_runs")]
-    by_run = gathered((run_key(row), row) for row in read("bigbrain_phases"))
+    by_run = grouped((run_key(row), row) for row in read("bigbrain_phases"))
     said = Rows()
     if settings.published:
         published_runs, phases, said = (
@@ -107,7 +107,7 @@ def read_tables(places: Places, settings: Settings) -> Tables:
 
 def by_condition(runs: Iterable[Row]) -> dict[IncrementCondition, Rows]:
     """The runs by condition; the user's own conditions are sorted by parallelism, others keep their order."""
-    found = gathered((IncrementCondition.of(run), run) for run in runs)
+    found = grouped((IncrementCondition.of(run), run) for run in runs)
     ordered = sorted(found, key=lambda one: (one.is_published, 0 if one.is_published else one.parallelism))
     return {one: found[one] for one in ordered}
 

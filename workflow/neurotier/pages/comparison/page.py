@@ -16,7 +16,7 @@ from neurotier.core.kinds import is_in_memory
 from neurotier.core.places import Places
 from neurotier.core.quantities import counted, percent, seconds, share_of, size
 from neurotier.core.settings import ROLES, Settings
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, grouped
 from neurotier.pages.comparison.verdict import (
     Comparison,
     causes_of,
@@ -208,10 +208,10 @@ def phases(data: Comparison) -> Chart:
 
 def tier_bytes(data: Comparison) -> Chart:
     """What had to be read from and written to each tier: D of the model."""
-    flows = gathered((run_key(row), row) for row in data.traffic)
+    flows = grouped((run_key(row), row) for row in data.traffic)
 
     def parts_of(runs: Sequence[Row]) -> Parts:
-        tiers = gathered((row["tier"], row) for run in runs for row in flows.get(run_key(run), []))
+        tiers = grouped((row["tier"], row) for run in runs for row in flows.get(run_key(run), []))
         return {tier: {name: spread(tiers[tier], f"{name}_bytes") for name in WAYS} for tier in sorted(tiers)}
 
     bars = bars_of(data, parts_of)
@@ -286,7 +286,7 @@ def by_how_much(data: Comparison) -> Section:
 def reasons(data: Comparison) -> Section | None:
     """The section on what may mislead in a comparison; a remark that applies to all conditions appears once."""
     families = judge(data)
-    found = gathered((line, family.name) for family in families for line in family.reasons)
+    found = grouped((line, family.name) for family in families for line in family.reasons)
     items = [f"{line}." if len(of) == len(families) else f"{'; '.join(of)}: {line}." for line, of in found.items()]
     return Section(items=items) if items else None
 
@@ -318,7 +318,7 @@ def conditions(data: Comparison) -> Section:
 
 def tiers_text(placement: str, run: Row) -> str:
     """The tier of each role, as far as known; empty if all roles are on the tier that gives the placement its name."""
-    tiers = gathered((run[f"{role}_tier"], role) for role in ROLES if run[f"{role}_tier"] is not None)
+    tiers = grouped((run[f"{role}_tier"], role) for role in ROLES if run[f"{role}_tier"] is not None)
     if list(tiers) == [placement]:
         return ""
     return "; ".join(f"{'all' if len(tiers) == 1 else ', '.join(roles)} on {tier}" for tier, roles in tiers.items())

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neurotier.core.quantities import counted, percent, seconds
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, OTHER, PAPER_IO, RUN_QUEUE
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
@@ -77,7 +77,7 @@ class Comparison(Compared):
     @cached_property
     def conditions(self) -> dict[Condition, Rows]:
         """Valid runs by condition, in order."""
-        return dict(sorted(gathered((Condition.of(run), run) for run in self.runs if is_compared(run)).items()))
+        return dict(sorted(grouped((Condition.of(run), run) for run in self.runs if is_compared(run)).items()))
 
     @cached_property
     def contrasts(self) -> dict[Pair, Contrast]:
@@ -126,7 +126,7 @@ def sum_of(cause: str) -> str:
 
 def means(runs: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The mean value of each participant over the runs that have the participant."""
-    found = gathered(item for run in runs for item in run.items())
+    found = grouped(item for run in runs for item in run.items())
     return {name: statistics.fmean(values) for name, values in found.items()}
 
 
@@ -147,7 +147,7 @@ def families(conditions: Iterable[Condition]) -> dict[Condition, list[Condition]
     Each family is given by what its conditions share: a condition without a placement. Conditions with inputs in memory
     have no page cache, so they are in the families of every cache state.
     """
-    groups = gathered((replace(condition, placement=""), condition) for condition in sorted(conditions))
+    groups = grouped((replace(condition, placement=""), condition) for condition in sorted(conditions))
     for family in [family for family in groups if family.cache == MEMORY]:
         others = [other for other in groups if other != family and replace(other, cache=MEMORY) == family]
         for other in others:
@@ -367,7 +367,7 @@ def cache_lines(groups: Groups, in_memory: Collection[str]) -> list[str]:
     Conditions of a campaign are named for the requested state of the page cache, even if their inputs are
     ``in_memory``.
     """
-    placements = gathered(
+    placements = grouped(
         (between(map(percent, (known.low, known.high))) if known else "an unknown share", condition.placement)
         for condition, runs in groups.items()
         if condition.cache != MEMORY and not (condition.origin == OF_CAMPAIGN and runs[0]["dataset_tier"] in in_memory)

@@ -12,7 +12,7 @@ from typing import Any
 from neurotier.core.configuration import read_yaml
 from neurotier.core.installed import ROOT
 from neurotier.core.quantities import counted, percent, seconds
-from neurotier.core.tables import Rows, gathered
+from neurotier.core.tables import Rows, grouped
 from neurotier.pages.kit.contrasts import CHANCE, LEAST
 from neurotier.pages.kit.page import Page, Part, Section
 from neurotier.storage.published import PublishedNumber
@@ -131,7 +131,7 @@ def counts_text(points: Rows, what: str) -> str:
 def tiers(points: Rows, note: str) -> Section:
     """The section on the tiers: where and with what they were measured, and how many bytes were moved."""
     rows = []
-    for own in gathered((row["tier"], row) for row in points).values():
+    for own in grouped((row["tier"], row) for row in points).values():
         measured = measured_rows(own) or own
         about = {
             name: ", ".join(dict.fromkeys(word for row in measured for word in (row[name] or "").split()))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from neurotier.core.tables import Row, gathered
+from neurotier.core.tables import Row, grouped
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import (
     BLACK,
@@ -116,7 +116,7 @@ class Lines(Chart):
     def draw_panel(self, axes: plot.Axes, title: str, looks: Mapping[str, dict[str, Any]]) -> None:
         """Draw one panel and its axes."""
         own = [row for row in self.table if row["panel"] == title]
-        for (_, name), points in gathered(((row["kind"], row["line"]), row) for row in own).items():
+        for (_, name), points in grouped(((row["kind"], row["line"]), row) for row in own).items():
             draw_points(axes, points, UNITS[self.unit].scale, looks.get(name, {"color": GREY}))
         axes.set_title(textwrap.fill(title, NAME))
         axes.set_xlabel(self.panels[title])

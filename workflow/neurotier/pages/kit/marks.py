@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from neurotier.core.quantities import shorten
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.pages.kit import plot
 from neurotier.pages.kit.chart import (
     BLACK,
@@ -146,7 +146,7 @@ class Spans(Mark):
 
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the phases."""
-        jobs = gathered(((place, row[self.name], row.get("iteration")), row) for place, row in rows)
+        jobs = grouped(((place, row[self.name], row.get("iteration")), row) for place, row in rows)
         places = [place for place, *_ in jobs]
         ends = [max(row["end_s"] for row in own) for own in jobs.values()]
         axes.hlines(
@@ -212,7 +212,7 @@ class Points(Mark):
 
     def draw(self, axes: plot.Axes, rows: Placed, unit: Unit) -> None:
         """Draw the points."""
-        for place, own in gathered(rows).items():
+        for place, own in grouped(rows).items():
             cells = [row.get(self.column) for row in own]
             listed = [value for cell in cells for value in (cell if isinstance(cell, list) else [cell])]
             values = [value / unit.scale for value in listed if value is not None]
@@ -241,7 +241,7 @@ class Box(Mark):
         """Draw the distributions."""
         import numpy as np  # imported here, since rules import this module without drawing
 
-        for place, own in gathered(rows).items():
+        for place, own in grouped(rows).items():
             values = [row[self.column] / unit.scale for row in own]
             low, lower, median, upper, high = np.percentile(values, (5, 25, 50, 75, 95))
             axes.hlines(place, low, high, GREY, linewidth=1)
@@ -409,7 +409,7 @@ def in_lanes(rows: Iterable[Row], name: str, slack_s: float = 0.0) -> Rows:
     [(0, 'a'), (1, 'b'), (1, 'c')]
     """
     ordered = sorted(rows, key=lambda row: (row["start_s"], row[name]))
-    jobs = gathered(((row[name], row.get("iteration")), row) for row in ordered)
+    jobs = grouped(((row[name], row.get("iteration")), row) for row in ordered)
     placed, ends_s = Rows(), list[float]()
     for phases in jobs.values():
         free = (lane for lane, end_s in enumerate(ends_s) if end_s <= phases[0]["start_s"] + slack_s)

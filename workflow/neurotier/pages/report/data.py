@@ -17,7 +17,7 @@ from neurotier.core.files import read_json
 from neurotier.core.parallelism import PHASES
 from neurotier.core.places import Places
 from neurotier.core.settings import Settings
-from neurotier.core.tables import Row, Rows, gathered, read_table
+from neurotier.core.tables import Row, Rows, grouped, read_table
 from neurotier.meter.usage import ACCOUNT
 from neurotier.pages.kit.page import Data
 from neurotier.run.profile_tables import account_sum_s
@@ -162,7 +162,7 @@ def participant_jobs(profile: Iterable[Row]) -> Rows:
     """A row for each participant job, slowest first: its ``phases``, which are rows of the profile, and their sums;
     those of causes are unknown if more than 1 % of the wall time has no account."""
     rows = []
-    for (participant, run), phases in gathered(((row["participant"], row["run"]), row) for row in profile).items():
+    for (participant, run), phases in grouped(((row["participant"], row["run"]), row) for row in profile).items():
         found: Row = {"participant": participant, "run": run, "phases": phases}
         found["start_s"] = min(row["start_s"] for row in phases)
         found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", "staged_bytes")}

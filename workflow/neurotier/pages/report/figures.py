@@ -17,7 +17,7 @@ from neurotier.core.quantities import (
     shorten,
     three_digits,
 )
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.pages.kit.causes import CAUSES, MEMORY_STALL, Causes, about, ranked, sum_causes, why_no_account
 from neurotier.pages.kit.chart import PHASE_COLOURS, Chart
 from neurotier.pages.kit.marks import READABLE_LANES, Box, Lanes, Spans, Stack, in_lanes
@@ -112,7 +112,7 @@ def gantt(data: ReportData) -> Chart:
     lanes = [{"lane": row["participant"]} | row for row in rows]
     if data.cluster or len(jobs) > READABLE_LANES:
         lanes = []
-        for node, own in sorted(gathered((row.get("node") or "", row) for row in rows).items()):
+        for node, own in sorted(grouped((row.get("node") or "", row) for row in rows).items()):
             people = f"{node or 'node not known'} ({len({row['participant'] for row in own})})"
             lanes += [{"group": people if data.cluster else ""} | row for row in in_lanes(own, "participant")]
     most, average = run["peak_parallelism"], three_digits(run["mean_parallelism"])
@@ -133,7 +133,7 @@ def nodes(data: ReportData) -> Chart:
     if not data.cluster:
         return Chart("the last run was on one machine")
     known = sorted((job for job in data.last_jobs if job["node"]), key=lambda job: str(job["node"]))
-    nodes = gathered((job["node"], job) for job in known)
+    nodes = grouped((job["node"], job) for job in known)
     medians_s = {node: statistics.median(job["wall_s"] for job in jobs) for node, jobs in nodes.items()}
     says = "It is not known which participant ran on which node"
     if len(data.nodes) == 1:
@@ -164,7 +164,7 @@ def brain_volume(data: ReportData) -> Chart:
     if not group:
         return Chart("no brain mask was made")
     own = "the dataset itself" if any(row["site"] for row in group) else "all images"
-    sites = gathered((row["site"] or own, row) for row in sorted(group, key=lambda row: row["site"] or ""))
+    sites = grouped((row["site"] or own, row) for row in sorted(group, key=lambda row: row["site"] or ""))
     rows = [
         {
             **{name: row[name] for name in ("site", "image", "brain_volume_cm3", "robust_z", "outlier")},

@@ -31,7 +31,7 @@ from neurotier.core.quantities import (
     three_digits,
     utc,
 )
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.dataset.source import requested_unreachable
 from neurotier.pages.kit.causes import BLOCK_IO, CPU, RUN_QUEUE
 from neurotier.pages.kit.findings import glossary, own_reference
@@ -169,7 +169,7 @@ def source_of(data: ReportData) -> str:
 def problems(data: ReportData) -> list[Section]:
     """The sections on participants who failed, by reason, and on what was not run, skipped or missing."""
     every = [failure for failure in data.failures if str(failure["participant"]) in data.failed]
-    alike = gathered(((failure["stage"], reason_of(failure), failure["exit_code"]), failure) for failure in every)
+    alike = grouped(((failure["stage"], reason_of(failure), failure["exit_code"]), failure) for failure in every)
     failed = [
         {
             "failed": len(failures),
@@ -295,7 +295,7 @@ def answers(data: ReportData) -> list[Section]:
     counts = ("read_bytes", "read_files", "written_bytes", "written_files")
     in_order = sorted(data["traffic"], key=lambda row: (row["tier"], list(SOURCES).index(row["traffic_source"])))
     flows = []
-    for (tier, source), rows in gathered(((row["tier"], row["traffic_source"]), row) for row in in_order).items():
+    for (tier, source), rows in grouped(((row["tier"], row["traffic_source"]), row) for row in in_order).items():
         sums = {name: total(row[name] for row in rows) for name in counts}
         flows.append({"bytes_and_files_of_tier": tier, "how_it_is_known": SOURCES[source]} | sums)
     return [Section(items=[f"{answer}." for answer in found]), Section(rows=flows)]
@@ -360,7 +360,7 @@ def cluster_lines(data: ReportData) -> list[str]:
 
 def participants(data: ReportData) -> Section:
     """The section on each participant: times, and links to derivatives, masks and log."""
-    images = gathered((row["participant"], row["image"]) for row in data["group"])
+    images = grouped((row["participant"], row["image"]) for row in data["group"])
     by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
     of_phases, run = " ".join(f"{phase}_s" for phase in PHASES), "run" * several
     columns = (
@@ -475,7 +475,7 @@ def methods(data: ReportData) -> Section:
     within = f" in an {APPTAINER} container, {image}," if data.container else ""
     tool, version = app_name(data.settings), data.tool["version"] or UNKNOWN
     runs = {job["run"] for job in data.jobs if job["participant"] in data.done}
-    found = gathered(pair for run, known in data.versions.items() if run in runs for pair in known.items())
+    found = grouped(pair for run, known in data.versions.items() if run in runs for pair in known.items())
     own = {name: " and ".join(dict.fromkeys(values)) for name, values in found.items()}
     # A tool in a container has another version than the one in this environment.
     used = ({} if version == UNKNOWN else {tool: version}) | without(own, *TOOLS)

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from neurotier.core.quantities import counted, rate, seconds, size
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.storage.spread import Spread, measured_rows, spread
 
 
@@ -40,7 +40,7 @@ Line = dict[int, Held]
 
 def lines(rows: Rows) -> dict[str, Line]:
     """The measured results by tier and engine, in the order of the table."""
-    of_lines = gathered((line_name(row), row) for row in measured_rows(rows))
+    of_lines = grouped((line_name(row), row) for row in measured_rows(rows))
     return {
         name: {
             writers: Held(
@@ -50,7 +50,7 @@ def lines(rows: Rows) -> dict[str, Line]:
                 max(row["late_writers"] for row in members),
                 members[0]["input_bytes_per_s"],
             )
-            for writers, members in sorted(gathered((row["writers"], row) for row in some).items())
+            for writers, members in sorted(grouped((row["writers"], row) for row in some).items())
         }
         for name, some in of_lines.items()
     }

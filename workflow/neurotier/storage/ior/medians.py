@@ -6,7 +6,7 @@ Concurrent benchmarks, each on some of the nodes, may or may not reach as much a
 from __future__ import annotations
 
 from neurotier.core.quantities import counted, percent, rate
-from neurotier.core.tables import Row, Rows, gathered
+from neurotier.core.tables import Row, Rows, grouped
 from neurotier.storage.spread import Spread, measured_rows
 
 READ, WRITE = "read", "write"
@@ -33,7 +33,7 @@ def by_processes(rows: Rows) -> dict[str, dict[int, Line]]:
     """What was measured by tier and pinning, in the order of the table; then by processes per node; then by nodes."""
     alone = [row for row in measured_rows(rows) if row["concurrent"] == 1]
     found: dict[str, dict[int, Line]] = {line_name(row): {} for row in alone}
-    groups = gathered(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
+    groups = grouped(((line_name(row), row["processes"], row["nodes"]), row) for row in alone)
     for (name, processes, nodes), members in sorted(groups.items()):
         found[name].setdefault(processes, {})[nodes] = bandwidths(members)
     return found
@@ -122,7 +122,7 @@ def fewer_text(each: dict[int, Line], way: str) -> str:
 def at_once_text(rows: Rows) -> list[str]:
     """A sentence for each tier that compares the most concurrent benchmarks with a single one on as many nodes."""
     names = ("nodes", "concurrent", "processes")
-    groups = gathered(((line_name(row), *(row[name] for name in names)), row) for row in measured_rows(rows))
+    groups = grouped(((line_name(row), *(row[name] for name in names)), row) for row in measured_rows(rows))
     last = {}
     for (name, nodes, concurrent, processes), members in sorted(groups.items()):
         one = groups.get((name, nodes, 1, processes))

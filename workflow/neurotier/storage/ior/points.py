@@ -16,7 +16,7 @@ from neurotier.core.errors import ToolError
 from neurotier.core.files import Record
 from neurotier.core.parallelism import span_s
 from neurotier.core.settings import IorSettings
-from neurotier.core.tables import gathered
+from neurotier.core.tables import grouped
 from neurotier.storage.fio import Access, FioJob, FioResult
 from neurotier.storage.workspace import Workspace
 
@@ -219,7 +219,7 @@ def taken_s(spans: Sequence[Span]) -> float:
 
 def by_nodes(spans: Sequence[Span], count: int) -> list[float]:
     """The bandwidth of each group of ``count`` nodes, in order, bytes/s."""
-    return [aggregate_rate(group) for group in gathered((span["node"] // count, span) for span in spans).values()]
+    return [aggregate_rate(group) for group in grouped((span["node"] // count, span) for span in spans).values()]
 
 
 def cells_of(pattern: str, spans: Sequence[Span], nodes: int, concurrent: int) -> Record:

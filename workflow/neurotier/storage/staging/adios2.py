@@ -22,7 +22,7 @@ from typing import Any
 from neurotier.core.errors import ToolError, one_line
 from neurotier.core.files import opened
 from neurotier.core.processes import end_with_parent
-from neurotier.core.tables import gathered
+from neurotier.core.tables import grouped
 from neurotier.storage.staging.exchange import WORD_BYTES, Exchange, Sink, Source
 from neurotier.storage.staging.program import Service
 
@@ -57,7 +57,7 @@ def stream(exchange: Exchange, writer: int, mode: str) -> Any:
 def streams_of(exchange: Exchange, reader: int) -> dict[int, list[tuple[int, int]]]:
     """The writers whose streams a reader needs, and for each piece its position in the reader's copy and the stream."""
     pieces = [divmod(number, exchange.pieces_per_writer) for number in exchange.pieces_of_reader(reader)]
-    return dict(sorted(gathered((writer, (place, piece)) for place, (writer, piece) in enumerate(pieces)).items()))
+    return dict(sorted(grouped((writer, (place, piece)) for place, (writer, piece) in enumerate(pieces)).items()))
 
 
 def write(exchange: Exchange, writer: int, asked: Connection) -> None:

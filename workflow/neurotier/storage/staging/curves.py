@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from neurotier.core.kinds import is_in_memory
 from neurotier.core.quantities import counted
-from neurotier.core.tables import Row, columns, gathered
+from neurotier.core.tables import Row, columns, grouped
 from neurotier.storage.spread import Spread, measured_rows
 from neurotier.storage.staging.exchange import IN_MEMORY
 
@@ -92,14 +92,14 @@ def curves(rows: Iterable[Row], axis: str, way: str, per: str | None = None) -> 
         Only curves of strong scaling (``step``) or of weak scaling (``client``).
     """
     names = ["tier", "engine", "per", "set", *(name for name in COUNTS if name != axis)]
-    groups = gathered((tuple(row[name] for name in names), row) for row in measured_rows(rows))
+    groups = grouped((tuple(row[name] for name in names), row) for row in measured_rows(rows))
     found = []
     for (tier, engine, own_per, _, *rest), members in groups.items():
-        by_count = gathered((row[axis], row) for row in members)
+        by_count = grouped((row[axis], row) for row in members)
         times = {count: Spread.of(by_count[count], f"{way}_s") for count in sorted(by_count)}
         if len(times) > 1 and per in (None, own_per):
             found.append(Curve(tier, engine, axis, tuple(rest), times))
-    of_place = gathered((one.name, one) for one in found)
+    of_place = grouped((one.name, one) for one in found)
     return [max(some, key=lambda one: (len(one.times), one.others)) for some in of_place.values()]
 
 

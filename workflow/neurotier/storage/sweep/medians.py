@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from neurotier.core.quantities import counted, size, three_digits
-from neurotier.core.tables import Rows, gathered
+from neurotier.core.tables import Rows, grouped
 from neurotier.storage.spread import Spread, measured_rows
 
 PATTERNS = {
@@ -37,7 +37,7 @@ class Measured(NamedTuple):
 
 def medians(rows: Rows) -> dict[Spot, Measured]:
     """The measurements of one set on one tier, by spot; spots without a measured point are left out."""
-    groups = gathered((Spot(*(row[name] for name in Spot._fields)), row) for row in measured_rows(rows))
+    groups = grouped((Spot(*(row[name] for name in Spot._fields)), row) for row in measured_rows(rows))
     return {
         spot: Measured(Spread.of(members, "bandwidth_bytes_per_s"), Spread.of(members, "requests_per_s"))
         for spot, members in sorted(groups.items())
