@@ -307,7 +307,7 @@ def test_who_is_left_to_analyse_is_said(tmp_path: Path) -> None:
     far = [job(50, 10.0, host="node7")]
     assert "Their times are those of node7, not of this machine" in said(2, observed=far)
     assert len(said(4)) == 2, "one shares no job"
-    nodes = replace(fresh, checks=[places.checked("thin")])
+    nodes = replace(fresh, checks=[places.check_table("thin")])
     line = next(line for line in basis(nodes, inputs(observed=far), everyone) if "node7" in line)
     assert line.startswith("Their times are those of node7; if nodes of this class have other processors, name "), line
     assert said(5)[0].startswith("5 participants to analyse;")

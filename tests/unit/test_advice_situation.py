@@ -425,7 +425,7 @@ def test_the_advice_asks_for_probes_of_used_tiers_and_for_a_rehearsal_on_this_ma
     for plan in (here, no_image):
         assert [table.stem for table in plan.probed("")] == ["disk", "memory"]
     assert (here.rehearsal(), here.checks) == ([found.places.advice / "rehearsal.json"], [])
-    assert (there.rehearsal(), there.checks) == ([], [found.places.checked("c1")])
+    assert (there.rehearsal(), there.checks) == ([], [found.places.check_table("c1")])
     calibration = tmp_path / "calibration.json"
     for names, expected in (([], []), (["sub-01"], here.plan.calibrated())):
         write_json(calibration, {"participants": names})

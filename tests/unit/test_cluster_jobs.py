@@ -15,7 +15,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
 from neurotier.run import cluster_jobs, slurm
-from neurotier.run.adoption import left_jobs, prefix_of, take_over
+from neurotier.run.adoption import leftover_jobs, prefix_of, take_over
 from neurotier.run.cluster_jobs import ask_accounting, close_jobs, job_rows, note_jobs, read_jobs, starts_in
 from neurotier.run.head import forget_runs_of_another
 from neurotier.run.jobs import note_killed, save_settings
@@ -63,15 +63,15 @@ def test_jobs_that_a_head_has_left_are_found_in_slurm_or_by_their_numbers(places
         submit(places, 1, share=number)
         submit(places, number, share=number)
     others = dict.fromkeys(("4711", "265.head", "12_3", "55"), "run")
-    assert left_jobs(places) == ({}, others)
+    assert leftover_jobs(places) == ({}, others)
     script(tmp_path / "squeue", "echo 'slurm_load_jobs error: Could not establish a configuration source' >&2; exit 1")
-    assert left_jobs(places) == ({}, others)
+    assert leftover_jobs(places) == ({}, others)
     with pytest.raises(BusyError, match="configuration source"):  # for a moment, on a cluster that has its jobs
         slurm.queue("--states=all")
     # Two of one that is heterogeneous, and others that have a number of ours now: one works for other results.
     printed = "100+0 any '' 100+1 any '' 12_3 any '' 4711 any /elsewhere 55 neurotier-01234567-work ''"
     script(tmp_path / "squeue", f"printf '%s|RUNNING|%s|None|n1|/here%s\\n' {printed}")
-    running, others = left_jobs(places)
+    running, others = leftover_jobs(places)
     assert (list(running), list(others)) == (["12_3"], ["265.head"])
 
 
@@ -93,9 +93,9 @@ def test_a_copy_of_a_results_folder_leaves_the_jobs_of_the_other_alone(places: P
     copy = Places.from_settings(settings_at(tmp_path, results="copy"))
     shutil.copytree(places.results, copy.results)
     forget_runs_of_another(copy)
-    assert left_jobs(copy) == ({}, {})
+    assert leftover_jobs(copy) == ({}, {})
     forget_runs_of_another(places)
-    assert left_jobs(places) == ({}, {"4711": "run"})
+    assert leftover_jobs(places) == ({}, {"4711": "run"})
 
 
 def note(job: str | None, started_s: float, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.settings import DemoSettings
-from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, model_head, moved, noise_bold, varied_head
+from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, model_head, moved_image, noise_bold, varied_head
 from nibabel.processing import resample_from_to
 from nilearn.datasets import load_mni152_brain_mask
 from support import ENVIRONMENT, Project
@@ -30,7 +30,7 @@ def test_the_brain_lies_inside_the_head() -> None:
     head = model_head()
     image = varied_head(head, 1, 2.0, scan=0)
     brain = resample_from_to(load_mni152_brain_mask(resolution=1), head, order=1)
-    mask = data(moved(brain, 1, 2.0)) > 0.5
+    mask = data(moved_image(brain, 1, 2.0)) > 0.5
     litres = mask.sum() * 2.0**3 / 1e6
     assert mask.shape == image.shape
     assert 1.2 < litres < 2.3

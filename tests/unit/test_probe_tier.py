@@ -225,7 +225,7 @@ def test_what_was_probed_further_is_kept(tmp_path: Path, memory_folder: Path) ->
     assert (planned(tmp_path, 1).streams("disk"), planned(tmp_path, 500).streams("disk")) == (1, 96)
     few, tier = planned(tmp_path, 1), Tier("memory", memory_folder, "tmpfs", None)
     walk = Walk(Workspace("probe", tier, memory_folder), Effort(2, 2, 8.0, 16 * MIB, 64 * MIB), print)
-    write_table(few.places.probed("disk"), "probe", probe_rows(tier, walk.run()))
+    write_table(few.places.probe_table("disk"), "probe", probe_rows(tier, walk.run()))
     assert list(memory_folder.iterdir()) == []
     assert few.asked("disk") == planned(tmp_path, 2).asked("disk")
     assert few.asked("disk") != planned(tmp_path, 4).asked("disk")

@@ -91,7 +91,7 @@ def test_a_run_that_is_over_waits_for_no_look() -> None:
     assert not watch.is_alive()
 
 
-FOR_GOOD = """\
+FINAL_REFUSAL = """\
 No partition specified or system default partition
 More processors requested than permitted
 User's group not permitted to use this partition
@@ -110,8 +110,8 @@ Protocol authentication error
 
 def test_what_slurm_will_take_later_is_asked_again() -> None:
     """By the texts of Slurm's own library."""
-    texts = FOR_GOOD + LATER
-    assert [text for text in texts.splitlines() if own.FOR_GOOD.search(text)] == FOR_GOOD.splitlines()
+    texts = FINAL_REFUSAL + LATER
+    assert [text for text in texts.splitlines() if own.FINAL_REFUSAL.search(text)] == FINAL_REFUSAL.splitlines()
 
 
 def test_what_a_site_or_user_has_slurm_say_besides_is_passed_over(

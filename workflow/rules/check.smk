@@ -1,6 +1,6 @@
 # The check of a node: the state of the tiers as a job sees it there, before anything long is begun.
 
-checked = places.checked(plan.node_class)
+checked = places.check_table(plan.node_class)
 
 
 # Only if jobs run on other nodes than this one. The file is removed at the end of the run.

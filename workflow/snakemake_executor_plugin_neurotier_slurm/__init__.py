@@ -54,7 +54,7 @@ BLINK_S = 0.5
 PATIENCE_S, LONGEST_PAUSE_S = 3600.0, 60.0
 """How long a submission is retried while this run has no job, and the longest pause between two tries, s."""
 
-FOR_GOOD = re.compile(
+FINAL_REFUSAL = re.compile(
     r"invalid(?! (authentication )?credential)"  # munge is down for a moment
     r"|unrecognized|(not|than) permitted|not allowed|denied|no partition|can ?not be satisfied"
     r"|(?<!partition )not available",  # a partition may become available again
@@ -101,7 +101,7 @@ GRACE, GRACE_MIN = "B:USR1@60", 10
 """The value of sbatch's ``--signal`` that requests SIGUSR1, and the shortest time limit, min, with which it is
 requested."""
 
-UNFIT = ("SBATCH_WAIT", "SBATCH_ARRAY_INX")
+UNWANTED_VARIABLES = ("SBATCH_WAIT", "SBATCH_ARRAY_INX")
 """Variables of a user's own defaults for sbatch that would make jobs run one after the other, or each of them several
 times."""
 
@@ -186,7 +186,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
         self.places: Any = None
         self.names, self.said, self.waiting = dict[str, tuple[str, ...]](), set[str](), ""
         self.refusal, self.has_news = "", threading.Event()
-        for name in UNFIT:
+        for name in UNWANTED_VARIABLES:
             os.environ.pop(name, None)
         if "SLURM_JOB_ID" in os.environ:  # the plugin would remove SLURM_CONF, too
             for name in [name for name in os.environ if name.startswith("SLURM_") and name != "SLURM_CONF"]:
@@ -284,10 +284,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
         said = msg.partition("'")[2].partition("'.\n")[0] if msg.startswith("SLURM sbatch failed") else ""
         errors = "\n".join(line for line in said.splitlines() if "error:" in line)  # without notices of the site
         said = errors or said.partition("\nTry ")[0]  # without the hint at --help after an unknown option
-        if self._failed_nodes and FOR_GOOD.search(said):  # perhaps too many nodes were excluded
+        if self._failed_nodes and FINAL_REFUSAL.search(said):  # perhaps too many nodes were excluded
             self._failed_nodes.clear()
             said = NO_NODE
-        if said and not FOR_GOOD.search(said) and time.monotonic() < self.seen_s + PATIENCE_S:
+        if said and not FINAL_REFUSAL.search(said) and time.monotonic() < self.seen_s + PATIENCE_S:
             self.refusal = said.rpartition("\n")[2]
         else:
             if said:  # Snakemake's logger does not print it

@@ -48,7 +48,7 @@ class AdvicePlan:
     @property
     def checks(self) -> list[Path]:
         """What a node found of the tiers, if jobs run on other nodes than this one."""
-        return [self.places.checked(self.plan.node_class)] if self.plan.on_cluster else []
+        return [self.places.check_table(self.plan.node_class)] if self.plan.on_cluster else []
 
     def probed(self, _calibration: Path | str) -> list[Path]:
         """Probe tables of the tiers that the placements use; requested only once the calibration has been chosen."""
@@ -58,7 +58,7 @@ class AdvicePlan:
             for role, tier in tiers.items()
             if role != "images" or self.settings.image
         }
-        return [self.places.probed(name, self.plan.node_class) for name in self.settings.tiers if name in used]
+        return [self.places.probe_table(name, self.plan.node_class) for name in self.settings.tiers if name in used]
 
     def rehearsal(self) -> list[Path]:
         """The result of analysing participants once more, if runs on this machine are predicted."""

@@ -84,7 +84,7 @@ def run_participant(job: Job) -> None:
         copied, usage = run_phase(
             "stage_in", lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to), sources
         )
-        phases.append(phase_row("stage_in", usage, copied[0], staged(copied, tiers["dataset"], work_tier)))
+        phases.append(phase_row("stage_in", usage, copied[0], staging_flows(copied, tiers["dataset"], work_tier)))
 
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
         turn("compute")
@@ -104,7 +104,7 @@ def run_participant(job: Job) -> None:
         with naming_full_tier(tiers["results"], made_bytes, len(written)):
             publishing = partial(publish, made, final, settings.results_dataset)
             (copied, kept), usage = run_phase("stage_out", publishing, written)
-        phases.append(phase_row("stage_out", usage, copied[0], staged(copied, work_tier, tiers["results"])))
+        phases.append(phase_row("stage_out", usage, copied[0], staging_flows(copied, work_tier, tiers["results"])))
     if settings.tiers[work_tier.name].node:
         remove_empty(places.work)  # the end of the run cannot reach a tier of this node
     caches = {cache.name: f"sha256:{cache.sha256}" for cache in job.placed.caches.values()} if job.placed else {}
@@ -151,7 +151,7 @@ def phase_row(name: str, usage: Usage, staged_bytes: int | None = None, traffic:
     return {"phase": name, **usage.record(), "staged_bytes": staged_bytes, "traffic": list(traffic)}
 
 
-def staged(copied: tuple[int, int], source: Tier, target: Tier) -> list[Flow]:
+def staging_flows(copied: tuple[int, int], source: Tier, target: Tier) -> list[Flow]:
     """The traffic of copying this many bytes and files from one tier to another."""
     return [flow(source.name, "staging", read=copied), flow(target.name, "staging", written=copied)]
 

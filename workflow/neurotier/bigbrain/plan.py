@@ -196,7 +196,7 @@ class BigBrainPlan:
 
     def probes(self) -> list[Path]:
         """The probes of the tiers, on which predictions are based; none if nothing is predicted."""
-        return [self.places.probed(tier, self.node_class) for tier in self.tiers] if self.asked.predict else []
+        return [self.places.probe_table(tier, self.node_class) for tier in self.tiers] if self.asked.predict else []
 
     def tier(self, name: str) -> Tier:
         """A tier on which blocks are read and written.

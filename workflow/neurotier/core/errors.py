@@ -141,10 +141,10 @@ def one_line(text: str) -> str:
 # others, so credentials are kept only in state/source (from which jobs clone), in git's own configuration of the clone,
 # and in the configurations of inner runs, which the user alone can read.
 
-OF_HTTP = r"(?i)(https?://)[^\s/?#\"<>]*@"
+HTTP_CREDENTIALS = r"(?i)(https?://)[^\s/?#\"<>]*@"
 """User name and password of an address by HTTP, anywhere in a text; the last ``@`` before the path ends them."""
 
-OF_SSH = r"(?i)(ssh://[^\s/?#\"<>:@]*):[^\s/?#\"<>]*@"
+SSH_CREDENTIALS = r"(?i)(ssh://[^\s/?#\"<>:@]*):[^\s/?#\"<>]*@"
 """The password of an address by SSH, whose user name is part of the address."""
 
 
@@ -160,7 +160,7 @@ def without_credentials(text: str) -> str:
         return text
     import re  # imported here: errors rarely need it, and the meter starts often
 
-    return re.sub(OF_SSH, r"\1@", re.sub(OF_HTTP, r"\1", text))
+    return re.sub(SSH_CREDENTIALS, r"\1@", re.sub(HTTP_CREDENTIALS, r"\1", text))
 
 
 def all_without_credentials(value: Any) -> Any:

@@ -167,14 +167,14 @@ class Places:
             return False
         return inside and ".." not in Path(name).parts
 
-    def probed(self, tier: str, node_class: str = "") -> Path:
+    def probe_table(self, tier: str, node_class: str = "") -> Path:
         """Measurements of a tier, made on a node of a class: classes differ in memory and in the path to the disk.
 
         Without ``node_class``, the class is this host.
         """
         return self.probe / (node_class or socket.gethostname()) / f"{tier}.tsv"
 
-    def checked(self, node_class: str = "") -> Path:
+    def check_table(self, node_class: str = "") -> Path:
         """The state of the tiers as seen from a node of a class; without ``node_class``, from this host."""
         return self.results / "check" / f"{node_class or socket.gethostname()}.tsv"
 

@@ -30,7 +30,7 @@ from neurotier.dataset.special_remotes import disallowed
 TRANSPORTS = ("https", "http", "ssh", "git", "file")
 """Schemes of addresses that can only fetch."""
 
-PASSING = re.compile(
+TRANSIENT = re.compile(
     r"could not resolve|connection (refused|reset|timed out)|timed? ?out|unreachable|temporar|network"
     r"|unable to access|fetch failed|HTTP (4(08|29)|5\d\d)|early EOF|SSL|download failed|verification of content failed"
     r"|git-annex gave no reason|database is locked|(?<!/)\.git/annex/(tmp|objects)/.* does not exist",
@@ -247,7 +247,7 @@ def retry(action: Callable[[], None], settings: DatasetSettings, say: Say) -> No
                 if not is_waiting:
                     say(f"{error.where}: another process is fetching it; waiting")
                 is_waiting, pause_s = True, LOOK_AGAIN_S
-            elif attempt >= settings.get_attempts or not PASSING.search(reason):
+            elif attempt >= settings.get_attempts or not TRANSIENT.search(reason):
                 raise
             else:
                 pause_s = settings.get_backoff_s * 2 ** (attempt - 1)
@@ -318,4 +318,4 @@ def message_of(results: Sequence[Any], otherwise: str) -> str:
         r"(?:\n|\\n|$)(?:fatal: Could not read from remote.*)?",
         text,
     )
-    return one_line(without_credentials(next(filter(PASSING.search, fatal), fatal[0]) if fatal else text))[:300]
+    return one_line(without_credentials(next(filter(TRANSIENT.search, fatal), fatal[0]) if fatal else text))[:300]

@@ -34,7 +34,7 @@ from neurotier.core.settings import DatasetSettings, Say
 from neurotier.core.tiers import Tier, find_mount, is_on_other_file_system, is_plain_folder
 from neurotier.dataset.addresses import check_own_files, config_of, refusal, refused_subdatasets
 from neurotier.dataset.bids import Reasons, is_bids, selector
-from neurotier.dataset.commands import PASSING, ask_git, datalad_errors, message_of, prepare_environment, retry
+from neurotier.dataset.commands import TRANSIENT, ask_git, datalad_errors, message_of, prepare_environment, retry
 from neurotier.dataset.special_remotes import NOTE, OF_DATALAD, annex_hook
 
 Sites = dict[str, dict[str, str]]
@@ -348,7 +348,7 @@ def install_all(folder: Path, recorded: dict[str, str], settings: DatasetSetting
                 ]
                 failed[path] = message_of(own, "DataLad gave no reason" if own else NOT_WHOLE)
         if failed:
-            first = next(filter(PASSING.search, failed.values()), next(iter(failed.values())))
+            first = next(filter(TRANSIENT.search, failed.values()), next(iter(failed.values())))
             raise SourceError(f"cannot be installed: {first}", ", ".join(failed))
 
     with suppress(SourceError):  # ``failed`` has those that are left

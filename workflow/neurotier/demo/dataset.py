@@ -271,7 +271,7 @@ def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: in
     nibabel.Nifti1Image
         int16, isotropic, qform and sform set, mm; the same for the same arguments.
     """
-    image = moved(head, seed, voxel_size_mm)
+    image = moved_image(head, seed, voxel_size_mm)
     signal = np.clip(image.dataobj, 0, None)
     inside = signal > 0.1 * signal.max()
     signal /= np.percentile(signal[inside], 99) if inside.any() else 1.0
@@ -288,7 +288,7 @@ def varied_head(head: nib.Nifti1Image, seed: int, voxel_size_mm: float, scan: in
     return varied
 
 
-def moved(image: nib.Nifti1Image, seed: int, voxel_size_mm: float) -> nib.Nifti1Image:
+def moved_image(image: nib.Nifti1Image, seed: int, voxel_size_mm: float) -> nib.Nifti1Image:
     """An image in isotropic voxels, changed about its centre as a participant's seed says; float32.
 
     Scale +-6 %, rotation +-5 degrees, shift +-4 mm, slight shear. What the field of view cuts off (the neck) is

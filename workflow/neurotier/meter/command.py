@@ -44,7 +44,7 @@ As root the waits are exact, from the kernel's exit records; otherwise they are 
 sampled until root has run: sysctl kernel.task_delayacct=1"""
 
 LONG = {"-t": "--tier", "-i": "--input", "-g": "--grace", "-q": "--quiet", "-h": "--help"}
-KEPT = ("--record", "--phase", "--tier", "--input", "--grace")
+WITH_VALUE = ("--record", "--phase", "--tier", "--input", "--grace")
 """Options with a value."""
 
 
@@ -92,8 +92,8 @@ class Options:
             if option in ("--quiet", "--help"):
                 setattr(self, option[2:], True)
                 continue
-            if option not in KEPT or not (given or self.command):
-                what = "needs a value" if option in KEPT else "is not an option"
+            if option not in WITH_VALUE or not (given or self.command):
+                what = "needs a value" if option in WITH_VALUE else "is not an option"
                 raise SettingsError(what, option, "see neurotier meter --help")
             name, word = option[2:], value if given else self.command.pop(0)
             known = getattr(self, name)

@@ -141,19 +141,19 @@ class Instruments:
     def __init__(self, watches: Sequence[FolderWatch]) -> None:
         self.exits = ExitRecords.listen()
         self.sampler = Sampler(os.getpid(), self.exits, delays_accounted())
-        self.lookers: tuple[Sampler | FolderWatch, ...] = (self.sampler, *watches)
+        self.observers: tuple[Sampler | FolderWatch, ...] = (self.sampler, *watches)
         self.pressure = Pressure()
         self.bytes_before = bytes_of_children()
         self.next_drain_s = time.monotonic() + DRAIN_INTERVAL_S
 
     def pause_s(self) -> float:
         """How long the meter may sleep before its next look, s."""
-        return max(0.0, min(self.next_drain_s, *(one.due_s for one in self.lookers)) - time.monotonic())
+        return max(0.0, min(self.next_drain_s, *(one.due_s for one in self.observers)) - time.monotonic())
 
     def look(self) -> None:
         """Sample the threads, count files, and read the exit records, whichever is due."""
         now = time.monotonic()
-        for one in self.lookers:
+        for one in self.observers:
             if now >= one.due_s:
                 one.look()
         if now >= self.next_drain_s:

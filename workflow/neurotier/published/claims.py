@@ -84,8 +84,8 @@ class Case(NamedTuple):
     def within(self, several: Iterable[Case]) -> str:
         """What distinguishes a case from several others, in words."""
         words = {
-            "measure": claims_file()["names"].get(self.measure, self.measure),
-            "engine": claims_file()["names"][self.engine],
+            "measure": read_claims()["names"].get(self.measure, self.measure),
+            "engine": read_claims()["names"][self.engine],
             "um": f"{self.um} µm",
             "device": self.placement if self.engine == BIDS_APP else self.device,
             "processes": f"with {self.processes}",
@@ -94,7 +94,7 @@ class Case(NamedTuple):
 
 
 @cache
-def claims_file() -> Row:
+def read_claims() -> Row:
     """The contents of ``claims.yaml``: the claims, and the words that describe their cases."""
     claims: Row = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return claims
@@ -161,7 +161,7 @@ def figure_of(replay: Replay, case: Case) -> float:
 def runs_of(replay: Replay, case: Case) -> list[BlockRun]:
     """Every repetition of a case's condition; raises :class:`AbsentError` if there is none."""
     if case.condition not in replay.conditions:
-        about = f"{case.processes} processes at {case.um} µm, {claims_file()['names'][case.engine]}"
+        about = f"{case.processes} processes at {case.um} µm, {read_claims()['names'][case.engine]}"
         raise AbsentError(f"no run of {case.device} with {about}")
     return replay.conditions[case.condition]
 
@@ -185,7 +185,7 @@ class Judged:
         """Judge one check."""
         said: Any = check.get("said")
         of_devices = {"device": list(said)} if isinstance(said, dict) else {}
-        cases, found = cases_of({**of_devices, **check}, claims_file()["defaults"]), dict[Case, float]()
+        cases, found = cases_of({**of_devices, **check}, read_claims()["defaults"]), dict[Case, float]()
         if "alike" in check:
             with self.noting_absent():
                 self.check_alike(cases)
@@ -201,7 +201,7 @@ class Judged:
             of_case = said[case.device] if of_devices else said
             low, high = of_case if isinstance(of_case, list) else [of_case] * 2
             self.off.append(max(low / value if value else math.inf, value / high, 1.0) - 1)
-        unit = next((unit for ending, unit in claims_file()["units"].items() if cases[0].measure.endswith(ending)), "")
+        unit = next((unit for ending, unit in read_claims()["units"].items() if cases[0].measure.endswith(ending)), "")
         unit = " times" if "over" in check else unit
         names = {case: case.within(cases) for case in found}
         text = "; ".join(f"{names[one]}: {three_digits(found[one])}{unit}".removeprefix(": ") for one in found)
@@ -280,7 +280,7 @@ def expectations_met(check: Row, found: Mapping[Case, float]) -> list[bool]:
 def claim_rows(replay: Replay) -> Rows:
     """The rows of ``published_claims.tsv``, in the order of the paper."""
     rows = []
-    for claim in claims_file()["claims"]:
+    for claim in read_claims()["claims"]:
         judged = Judged(replay)
         for check in claim.get("checks", [claim]):
             judged.check(check)

@@ -51,7 +51,7 @@ def name_of_job(places: Places, share: str, analysis: str, settings: Any = None)
     return f"{prefix_of(places)}{work}-{share}"
 
 
-def left_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
+def leftover_jobs(places: Places) -> tuple[dict[str, slurm.Queued], dict[str, str]]:
     """Jobs of runs that have not ended.
 
     First those that Slurm lists, by number; then the numbers of other schedulers' jobs that were submitted and have not
@@ -111,7 +111,7 @@ def take_over(places: Places, wanted: Mapping[str, str], command: str, say: Say)
         If Slurm does not answer.
     """
     try:
-        left, others = left_jobs(places)
+        left, others = leftover_jobs(places)
     except BusyError as error:
         raise BusyError(f"jobs of an earlier run may still go on: {error.what}", error.where, error.fix) from None
     awaited = {work: share for share, work in wanted.items()}

@@ -19,7 +19,7 @@ from neurotier.core.private import refuse_planted
 from neurotier.core.quantities import size, utc
 from neurotier.core.settings import Settings
 from neurotier.core.tiers import tiers_of
-from neurotier.run.adoption import end_jobs, latest_run, left_jobs, prefix_of
+from neurotier.run.adoption import end_jobs, latest_run, leftover_jobs, prefix_of
 from neurotier.run.head import acquire, refuse_planted_results
 from neurotier.run.images import digests_used
 from neurotier.run.jobs import forget_stopped, load_settings
@@ -37,9 +37,9 @@ def show_cluster_jobs(results: Path, end_them: bool) -> int:
     places = Places.from_settings(own_settings(results) if end_them else load_settings(results))
     if end_them:
         acquire(places)
-        end_jobs(*left_jobs(places), "", lambda line: print(line, flush=True))
+        end_jobs(*leftover_jobs(places), "", lambda line: print(line, flush=True))
         forget_stopped(places, latest_run(places))
-    jobs, others = left_jobs(places)
+    jobs, others = leftover_jobs(places)
     for number, job in jobs.items():
         print(f"{number}\t{job.description}\t{job.name.removeprefix(prefix_of(places))}")
     for number, run in others.items():

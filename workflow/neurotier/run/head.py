@@ -256,7 +256,7 @@ class Head:
                         if any(row["status"].startswith("failed") for row in read_table(table, workload)):
                             remove_path(table)
                 if "check" in command.targets:  # the check must look at the present state
-                    remove_path(places.checked(plan.node_class))
+                    remove_path(places.check_table(plan.node_class))
             if others:
                 say(others.line)
                 if changes:
@@ -397,7 +397,9 @@ class Head:
             "require_participants" in rules or (is_advised and not settings.advice.calibration)
         ):
             rules.add("prepare_tool")
-        if is_advised and not any(self.places.probed(tier, plan.node_class).exists() for tier in settings.placed_tiers):
+        if is_advised and not any(
+            self.places.probe_table(tier, plan.node_class).exists() for tier in settings.placed_tiers
+        ):
             rules.add("probe_tier")
         return rules
 

@@ -28,7 +28,7 @@ from neurotier.run.needs import Needs
 from neurotier.run.participants import CALIBRATION, Made, Wanted, name_of, names_of_shares, selected_in
 from neurotier.run.snakemake_internals import errors_as_one_line
 
-UNDECIDING = ("version", "threads", "memory_mb", "work_factor")
+WITHOUT_EFFECT = ("version", "threads", "memory_mb", "work_factor")
 """Options of a tool that do not affect its results: its resource needs, and the command that prints its version."""
 
 
@@ -257,7 +257,7 @@ class Plan(Needs):
         given = {"environment": settings.containers.environment, **binds} if settings.image else {}
         if self.is_app:
             return {"name": app_name(settings), **app_options(settings.app), **given}
-        options = without(settings.tool.options, *UNDECIDING)
+        options = without(settings.tool.options, *WITHOUT_EFFECT)
         if given and "environment" in options:
             given["environment"] = given["environment"] | options["environment"]
         return {"name": settings.tool.name, **options, **content_keys(settings), **given}

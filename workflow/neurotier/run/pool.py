@@ -187,7 +187,7 @@ ATTEMPTS = 2
 RESERVE_BYTES = 100_000_000
 """What git-annex leaves free on a tier by default (``annex.diskreserve``): with less it refuses to fetch."""
 
-NOTHING_TOOK = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
+NO_COST = {"wall_s": 0.0, "cpu_s": 0.0, "run_queue_s": 0.0, "fetched_files": 0}
 """The cost of fetching if everything is present already."""
 
 
@@ -500,7 +500,7 @@ class Pool:
         present = (is_present(self.dataset, image.path, links_to) for image in images)
         if self.settings.is_app or not (self.is_installed(images[0].site) and all(present)):
             return False
-        self.fetched[name] = NOTHING_TOOK
+        self.fetched[name] = NO_COST
         return True
 
     def run(self) -> int:

@@ -88,8 +88,8 @@ def read_command(
     names, merged = profiles(options, snakefile, directory), Record()
     for name in names:
         update_config(merged, config_of_profile(name))
-    executor = given(options, names, "executor")
-    resources = default_resources(given(options, names, "default_resources"))
+    executor = option_value(options, names, "executor")
+    resources = default_resources(option_value(options, names, "default_resources"))
     chosen = [safe_name(resources.get(key, "")) for key in ("slurm_partition", "constraint")]
     node_class = "-".join(filter(None, chosen)) or SOME_NODES
     said = UserCommand(merged, "" if executor in HERE else executor, node_class, cores)
@@ -118,7 +118,7 @@ def profiles(options: Namespace, snakefile: Path, directory: Path | None) -> lis
     return list(map(str, filter(None, [*names, find_workflow_profile(options.workflow_profile, start, snakefile)])))
 
 
-def given(options: Namespace, names: Sequence[str], option: str) -> Any:
+def option_value(options: Namespace, names: Sequence[str], option: str) -> Any:
     """The value of an option on the command line, otherwise in the profiles with these names; ``None`` if none has
     it."""
     value = getattr(options, option)

@@ -84,10 +84,10 @@ def draft() -> str:
         dict(re.findall(r"(\w+)=(\S*)", line, re.ASCII))
         for line in slurm.run_command("scontrol", "--oneliner", "show", "partition")[0].splitlines()
     )
-    return profile_of(nodes, {facts.get("PartitionName", ""): facts for facts in partitions}, asked_of_accounting())
+    return profile_of(nodes, {facts.get("PartitionName", ""): facts for facts in partitions}, read_accounting())
 
 
-def asked_of_accounting() -> Mine:
+def read_accounting() -> Mine:
     """What accounting says about this user; empty if there is no accounting."""
 
     def rows(*asked: str) -> list[list[str]]:
@@ -156,7 +156,7 @@ def is_open(facts: Nodes, account: str) -> bool:
     )
 
 
-def chosen(nodes: Iterable[Nodes]) -> str:
+def choose_partition(nodes: Iterable[Nodes]) -> str:
     """The partition for jobs: the default one (``*``), or the first that is up; empty if there is none."""
     up = (each["partition"] for each in nodes if each["up"] == "up" and is_plain(each["partition"].removesuffix("*")))
     return min(up, key=lambda name: not name.endswith("*"), default="")
@@ -181,7 +181,7 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
         for each in nodes
         if is_open(partitions.get(each["partition"].removesuffix("*"), {}), mine.accounts.get(account, ""))
     ]
-    partition = chosen(nodes)
+    partition = choose_partition(nodes)
     own = [each for each in nodes if each["partition"] == partition]
     name = partition.removesuffix("*")
     facts = partitions.get(name, {})

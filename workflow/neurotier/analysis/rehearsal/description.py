@@ -190,7 +190,7 @@ def load(text: str, where: str) -> Any:
         raise SettingsError(f"is not YAML that can be read: {what}{place}", where) from None
 
 
-def written(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
+def description_yaml(about: str, figures: Mapping[str, tuple[Any, str]]) -> str:
     """A description as YAML; figures are pairs of value and source."""
     import yaml
 
@@ -222,7 +222,7 @@ def describe(file: Path, phase: str | None) -> str:
     where = str(file)
     record = read_record(file, where)
     try:
-        text = written(*figures_of(record, phase_of(record, phase, where), where))
+        text = description_yaml(*figures_of(record, phase_of(record, phase, where), where))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {one_line(str(error))[:100]}"
         raise InputError(f"is not a record of a participant or of neurotier meter ({why})", where) from None

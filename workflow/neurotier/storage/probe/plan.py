@@ -72,7 +72,7 @@ class ProbePlan:
 
     def table(self, tier: str) -> Path:
         """The table of a tier."""
-        return self.places.probed(tier, self.node_class)
+        return self.places.probe_table(tier, self.node_class)
 
     def streams(self, tier: str) -> int:
         """Most streams at once.
