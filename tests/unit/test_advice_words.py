@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from configured import settings_at, tier
 from neurotier.advice.calibration import read_observed
+from neurotier.advice.matching import KNOWN_BY, matching_advice
 from neurotier.advice.placements import candidates
-from neurotier.advice.promise import KNOWN_BY, advised
 from neurotier.advice.words import AT_ONCE, advices, interval, matters, recommendation, text_table
 from neurotier.core.errors import InputError, SettingsError
 from neurotier.core.files import write_json
@@ -163,9 +163,9 @@ def test_each_parallelism_and_cache_has_its_advice() -> None:
 def test_a_promise_is_that_of_the_same_run_as_found_first() -> None:
     run = {name: row("disk", 1.0)[name] for name in KNOWN_BY}
     cold, found, other = row("disk", 3.0, cache="cold"), row("disk", 2.0), row("disk", 1.0, participants=6)
-    assert advised([other, cold, found], run) == found
-    assert advised([other, cold], run) == cold
-    assert advised([other], run) is None
+    assert matching_advice([other, cold, found], run) == found
+    assert matching_advice([other, cold], run) == cold
+    assert matching_advice([other], run) is None
 
 
 def settings_with(folder: Path, **sections: Any) -> Settings:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from neurotier.core.errors import ToolError
 from neurotier.core.tiers import Tier
-from neurotier.storage.daq.holding import lines, most_held, summary
+from neurotier.storage.daq.sustained import lines, most_held, summary
 from neurotier.storage.daq.walk import HEADER, MAGIC, Point, backlog, check_job, judge_writers, write_job
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of

@@ -44,10 +44,10 @@ def said_by(folder: Path, code: int, snakefile: str, *options: str, **environmen
 
 THEIRS = """
 import sys
-from neurotier.run.snakemake_internals import own_names, translated
+from neurotier.run.snakemake_internals import own_names, requested_names
 
 def tell(wildcards):
-    print("own:", *sorted(translated(names, ["check", "one_check", "two_one_check"])), file=sys.stderr)
+    print("own:", *sorted(requested_names(names, ["check", "one_check", "two_one_check"])), file=sys.stderr)
 
 rule check:
     input: lambda wildcards: tell(wildcards) or []

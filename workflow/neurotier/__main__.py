@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-ASKED = ("watch", "open", "init", "jobs", "images", "site", "describe", "remake")
+FOR_USERS = ("watch", "open", "init", "jobs", "images", "site", "describe", "remake")
 """Commands for users, besides ``meter``; all others are jobs."""
 
 TARGETS = """targets, for everyone (snakemake TARGET --cores N):
@@ -80,7 +80,7 @@ def run_job(options: argparse.Namespace) -> int:
     use_threads(1)
     try:
         with raising_interrupted():
-            if options.command in ASKED:
+            if options.command in FOR_USERS:
                 return answer(options)
             from neurotier.run import pool
             from neurotier.run.needs import Granted
@@ -165,7 +165,7 @@ def parser() -> argparse.ArgumentParser:
     commands = main_parser.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
 
     def command(name: str, text: str, *shared: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        if name not in (*ASKED, "meter"):  # a job: the help does not list it
+        if name not in (*FOR_USERS, "meter"):  # a job: the help does not list it
             return commands.add_parser(name, description=text, parents=shared)
         return commands.add_parser(name, help=text, description=text, parents=shared)
 

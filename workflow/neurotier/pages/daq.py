@@ -9,7 +9,7 @@ from neurotier.pages.kit.chart import Chart
 from neurotier.pages.kit.findings import published_numbers, workload_page
 from neurotier.pages.kit.lines import LIMIT, MEASURED, Lines, measured, point, published
 from neurotier.pages.kit.page import BAD, GOOD, Data, Figure, Section, Verdict
-from neurotier.storage.daq.holding import line_name, lines, most_held, summary
+from neurotier.storage.daq.sustained import line_name, lines, most_held, summary
 from neurotier.storage.published import DAQ
 from neurotier.storage.spread import measured_rows
 

@@ -63,10 +63,12 @@ class Predictor:
     def rows(self, conditions: Iterable[IncrementCondition], held_out: str, table: str) -> Rows:
         """The members' predictions for some conditions, as rows of a table."""
         return [
-            {name: row[name] for name in columns(table)} for one in conditions for row in self.judged(one, held_out)
+            {name: row[name] for name in columns(table)}
+            for one in conditions
+            for row in self.comparisons(one, held_out)
         ]
 
-    def judged(self, condition: IncrementCondition, held_out: str) -> Iterator[Row]:
+    def comparisons(self, condition: IncrementCondition, held_out: str) -> Iterator[Row]:
         """Each member's prediction, compared with the mean of the runs without outliers."""
         runs, measured_s = self.replay.conditions.get(condition, []), self.measured_s.get(condition)
         about = key_cells(condition) | {"held_out": held_out, "measured_s": measured_s}

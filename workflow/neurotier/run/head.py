@@ -112,11 +112,11 @@ from neurotier.run.snakemake_internals import (
     outputs_of,
     report_lost_disks,
     report_submissions,
+    requested_names,
     rules_to_run_here,
     separate_slurm_logs,
     set_limits,
     slots,
-    translated,
 )
 from neurotier.run.stops import end_at_signals, jobs_have_ended
 
@@ -171,7 +171,7 @@ class Head:
     def __init__(self, plan: Plan, workflow: Any, pages: Any, names: Mapping[str, str]) -> None:
         self.plan, self.workflow, self.pages = plan, workflow, pages
         self.settings, self.places = plan.settings, Places.from_settings(plan.settings)
-        self.own_names = partial(translated, names)
+        self.own_names = partial(requested_names, names)
         self.watch: Watch | None = None
 
     def start(self) -> list[str]:

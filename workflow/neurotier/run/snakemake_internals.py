@@ -37,7 +37,7 @@ class Command(NamedTuple):
     is_dry_run
         Whether Snakemake only says what would be run.
     targets
-        Requested rules and files, as returned by :func:`translated`.
+        Requested rules and files, as returned by :func:`requested_names`.
     until
         Rules after which Snakemake stops (``--until``).
     forced, reindexes
@@ -68,7 +68,7 @@ def own_names(workflow: Any) -> dict[str, str]:
     }
 
 
-def translated(names: Mapping[str, str], given: Iterable[object]) -> frozenset[str]:
+def requested_names(names: Mapping[str, str], given: Iterable[object]) -> frozenset[str]:
     """Requested rules and files: rules of this workflow by their own ``names``; rules of other modules, and files, as
     paths."""
     return frozenset(names.get(name) or str(Path(name).absolute()) for name in map(str, given))

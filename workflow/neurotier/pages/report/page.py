@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from markupsafe import Markup
 
-from neurotier.advice.promise import advised
+from neurotier.advice.matching import matching_advice
 from neurotier.advice.words import interval
 from neurotier.analysis.app import app_name
 from neurotier.analysis.tools import TOOLS, UNKNOWN
@@ -304,7 +304,7 @@ def answers(data: ReportData) -> list[Section]:
 def prediction(data: ReportData) -> Section | None:
     """The section that compares the advice with the last run; ``None`` if the advice has no such run."""
     run = data.last_run
-    row = advised(data["advice"], run) if run and run["makespan_s"] is not None else None
+    row = matching_advice(data["advice"], run) if run and run["makespan_s"] is not None else None
     if row is None or run is None:
         return None
     held = row["low_s"] <= run["makespan_s"] <= row["high_s"]

@@ -10,7 +10,7 @@ KNOWN_BY = ("dataset_tier", "work_tier", "images_tier", "results_tier", "tool", 
 """Columns in which an advice and a run must agree: a prediction for more participants says nothing about fewer."""
 
 
-def advised(advice: Iterable[Row], run: Row) -> Row | None:
+def matching_advice(advice: Iterable[Row], run: Row) -> Row | None:
     """The advice for a run's placement, parallelism and participants, preferably for the page cache as found."""
     found = [row for row in advice if all(row[name] == run[name] for name in KNOWN_BY)]
     return min(found, key=lambda row: row["cache"] != "as found", default=None)
