@@ -423,13 +423,13 @@ def test_the_advice_asks_for_probes_of_used_tiers_and_for_a_rehearsal_on_this_ma
     here, there = plan_of(found, 2), plan_of(found, 2, elsewhere=True)
     no_image = plan_of(situation(tmp_path, tiers=tiers, placement={"images": "gone"}), 2)
     for plan in (here, no_image):
-        assert [table.stem for table in plan.probed("")] == ["disk", "memory"]
+        assert [table.stem for table in plan.probe_tables("")] == ["disk", "memory"]
     assert (here.rehearsal(), here.checks) == ([found.places.advice / "rehearsal.json"], [])
     assert (there.rehearsal(), there.checks) == ([], [found.places.check_table("c1")])
     calibration = tmp_path / "calibration.json"
-    for names, expected in (([], []), (["sub-01"], here.plan.calibrated())):
+    for names, expected in (([], []), (["sub-01"], here.plan.calibration_markers())):
         write_json(calibration, {"participants": names})
-        assert here.analysed(calibration) == expected
+        assert here.calibration_markers(calibration) == expected
     assert expected
 
 

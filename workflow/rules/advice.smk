@@ -28,7 +28,7 @@ checkpoint choose_calibration:
 rule rehearse:
     input:
         calibration=places.advice / "calibration.json",
-        analysed=lambda wildcards: advising.analysed(calibration()),
+        analysed=lambda wildcards: advising.calibration_markers(calibration()),
     output:
         rehearsal=places.advice / "rehearsal.json",
     log:
@@ -52,8 +52,8 @@ rule tabulate_advice:
         checks=ancient(advising.checks),
         images=places.images_table,
         calibration=places.advice / "calibration.json",
-        analysed=lambda wildcards: advising.analysed(calibration()),
-        probes=lambda wildcards: advising.probed(calibration()),
+        analysed=lambda wildcards: advising.calibration_markers(calibration()),
+        probes=lambda wildcards: advising.probe_tables(calibration()),
         rehearsal=advising.rehearsal(),
     output:
         table=places.advice / "advice.tsv",

@@ -105,8 +105,8 @@ def valid_sites(wildcards):
 
 markers = after_index(lambda wildcards: plan.markers(wildcards.share))
 all_ready = after_index(lambda wildcards: plan.ready())
-analysed = after_index(lambda wildcards: plan.analysed())
-dropped_markers = after_index(lambda wildcards: plan.dropped())
+analysed = after_index(lambda wildcards: plan.analysis_markers())
+dropped_markers = after_index(lambda wildcards: plan.drop_markers())
 derivative_descriptions = after_index(lambda wildcards: descriptions())
 steps_of_sites = after_index(
     lambda wildcards: plan.validations() + (descriptions() if plan.is_app else [])

@@ -4,7 +4,7 @@
 rule tabulate_comparison:
     input:
         campaign=lambda wildcards: plan.campaign(),
-        results=lambda wildcards: plan.compared(),
+        results=lambda wildcards: plan.compared_tables(),
     output:
         runs=places.comparison / "compared_runs.tsv",
         participants=places.comparison / "compared_participants.tsv",

@@ -50,7 +50,7 @@ class AdvicePlan:
         """What a node found of the tiers, if jobs run on other nodes than this one."""
         return [self.places.check_table(self.plan.node_class)] if self.plan.on_cluster else []
 
-    def probed(self, _calibration: Path | str) -> list[Path]:
+    def probe_tables(self, _calibration: Path | str) -> list[Path]:
         """Probe tables of the tiers that the placements use; requested only once the calibration has been chosen."""
         used = {
             tier
@@ -64,9 +64,9 @@ class AdvicePlan:
         """The result of analysing participants once more, if runs on this machine are predicted."""
         return [] if self.plan.on_cluster else [self.places.advice / "rehearsal.json"]
 
-    def analysed(self, calibration: Path | str) -> list[Path]:
+    def calibration_markers(self, calibration: Path | str) -> list[Path]:
         """Marker that the participants of the calibration are done, if there are any."""
-        return self.plan.calibrated() if read_json(Path(calibration))["participants"] else []
+        return self.plan.calibration_markers() if read_json(Path(calibration))["participants"] else []
 
     def others(self) -> list[Path]:
         """Records of another results folder, if ``advice.calibration`` names one."""

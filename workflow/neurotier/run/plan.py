@@ -111,7 +111,7 @@ class Plan(Needs):
             return {share: name_of_job(self.places, share, analysis, settings) for share in self.all_shares()}
         return {}
 
-    def calibrated(self) -> list[Path]:
+    def calibration_markers(self) -> list[Path]:
         """Marker that an advice's calibration is done: its participants are analysed before all others."""
         return list(map(self.places.share, self.names_in_files([CALIBRATION])))
 
@@ -134,7 +134,7 @@ class Plan(Needs):
         first = [self.places.advice / "calibration.json"] if share.startswith(CALIBRATION) else []
         return first + ([self.places.got(share)] if self.on_cluster and not self.is_plain else [])
 
-    def analysed(self) -> list[Path]:
+    def analysis_markers(self) -> list[Path]:
         """Markers of all shares."""
         return list(map(self.places.share, self.shares))
 
@@ -143,7 +143,7 @@ class Plan(Needs):
         fetched = [] if self.is_plain else list(map(self.places.got, self.shares))
         return [self.places.index / "tool.json", *fetched, *self.validations()]
 
-    def dropped(self) -> list[Path]:
+    def drop_markers(self) -> list[Path]:
         """Markers that the images of each share are dropped, also those that its pool has left; empty unless images
         are to be dropped."""
         return list(map(self.places.dropped, self.shares)) if self.settings.dataset.drop and not self.is_plain else []
@@ -187,7 +187,7 @@ class Plan(Needs):
             if selected:
                 self.leave_markers(finished, done)
             else:  # Snakemake makes the index only if something else depends on it
-                for marker in self.calibrated():
+                for marker in self.calibration_markers():
                     remove_path(marker)
         return [name for name in selected if name not in done]
 
@@ -227,7 +227,7 @@ class Plan(Needs):
         settings = self.settings
         return settings.is_campaign or bool(settings.comparison.results or settings.published)
 
-    def compared(self) -> list[Path]:
+    def compared_tables(self) -> list[Path]:
         """Tables of runs in other results folders, which a comparison waits for.
 
         Raises
@@ -305,9 +305,9 @@ class Plan(Needs):
         """The selection: if it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
         chosen = {key: getattr(dataset, key) for key in ("participants", "sessions", "runs", "links_to")}
-        return self.cloned() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
+        return self.clone_params() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
-    def cloned(self) -> Record:
+    def clone_params(self) -> Record:
         """What determines a clone of the dataset, in addition to its source."""
         dataset = self.settings.dataset
         demo = {"demo": vars(self.settings.demo)} if dataset.source == "demo" else {}
@@ -315,9 +315,9 @@ class Plan(Needs):
 
     @property
     def selection(self) -> str:
-        """:meth:`cloned` and :meth:`filters` as lines that are kept with the index, since Snakemake's own record of
-        them is lost when the results folder is moved."""
-        return f"# {json.dumps(self.cloned())}\n# {json.dumps(self.filters())}\n"
+        """:meth:`clone_params` and :meth:`filters` as lines that are kept with the index, since Snakemake's own record
+        of them is lost when the results folder is moved."""
+        return f"# {json.dumps(self.clone_params())}\n# {json.dumps(self.filters())}\n"
 
     def share_minutes(self, share: str, attempt: int = 1) -> int:
         """Time that the job of a share requests from a cluster, min."""

@@ -115,7 +115,7 @@ def check_start(plan: Plan, command: Command, say: Say) -> None:
         check_dataset(plan, command, say)
         check_container_inputs(settings, plan.on_cluster)
     if "comparison" in command.targets:  # raised by an input function, the error would be shown as a trace
-        plan.compared()
+        plan.compared_tables()
     content_keys(settings)  # checks the description to rehearse; a campaign checks those of all its runs first
     if command.targets & {"advise", "probe"}:  # otherwise the probe would fail after a trial run that may take hours
         for name in settings.probe.tiers or settings.placed_tiers:
