@@ -16,7 +16,7 @@ from neurotier.core.files import without, write_json, write_text
 from neurotier.core.places import Places
 from neurotier.core.processes import RUN as RUN_VARIABLE
 from neurotier.core.settings import Settings
-from neurotier.core.tables import gathered, write_table
+from neurotier.core.tables import grouped, write_table
 from neurotier.dataset.source import Dataset
 from neurotier.run.jobs import dataset_json
 from neurotier.run.profile_tables import OF_RECORD
@@ -32,9 +32,9 @@ STEP = "import sys; sys.path[:0] = sys.argv[1:3]; import size; size.take_step(*s
 def make(places: Places, settings: Settings, count: int) -> None:
     """The dataset, the records of everyone, their derivatives and the facts of the run; nothing is flushed."""
     dataset, everyone = places.results / "bids", names(count)
-    phases = gathered((row["participant"], row) for row in profile_rows(everyone, SLOTS))
+    phases = grouped((row["participant"], row) for row in profile_rows(everyone, SLOTS))
     images = measured([image for number, name in enumerate(everyone) for image in images_of(name, number)])
-    for name, of_name in gathered((image["participant"], image) for image in images).items():
+    for name, of_name in grouped((image["participant"], image) for image in images).items():
         manifest = {}
         for folder in (dataset, places.derivatives):
             (folder / name / "ses-1/anat").mkdir(parents=True)

@@ -380,7 +380,7 @@ def test_a_site_that_is_not_a_dataset_is_refused_if_it_was_named(one: Path, aske
 
 def test_what_only_the_validator_ignores_is_analysed(tmp_path: Path) -> None:
     """The README of the configuration says so."""
-    plain_dataset(tmp_path, {t1w("01"): small_head()})
+    plain_dataset(tmp_path, {t1w("01"): b""})
     (tmp_path / ".bidsignore").write_text("sub-01/\n")
     assert [image.participant for image in index(tmp_path).images] == ["sub-01"]
 

@@ -100,8 +100,10 @@ def test_makespan_and_parallelism(places: Places) -> None:
             (100, 101, 104),
             3,
             {"ended_s": 1},
-            "1.0 ran at once on average:"
-            " fewer at the first start, at the last end, between two jobs, or when memory or room was short",
+            (
+                "1.0 ran at once on average:"
+                " fewer at the first start, at the last end, between two jobs, or when memory or room was short"
+            ),
         ),
         # brainextractor is taken to need 500 MB
         (

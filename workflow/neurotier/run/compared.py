@@ -53,9 +53,9 @@ def write_comparison_tables(compared: Compared, folder: Path) -> None:
     InputError
         If two runs have the same name: their participants could not be told apart.
     """
-    names = Counter((run["origin"], run["run"]) for run in compared.runs)
-    for origin, run in (name for name, count in names.items() if count > 1):
-        raise InputError("is compared with itself", f"run {run} of {origin}", "name each folder once")
+    for (origin, run), count in Counter((run["origin"], run["run"]) for run in compared.runs).items():
+        if count > 1:
+            raise InputError("is compared with itself", f"run {run} of {origin}", "name each folder once")
     for table, rows in zip(TABLES, (compared.runs, compared.participants, compared.traffic), strict=True):
         write_table(folder / f"{table}.tsv", table, rows)
 

@@ -184,8 +184,8 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
     index, table = places.index, places.images_table
     if not os.path.lexists(table):
         return
-    names = ("skipped.tsv", "images.json", "skipped.json")  # without these, Snakemake would end with exit code 0
-    lost = [index / name for name in names if not read_or_empty(index / name)]
+    # without these, Snakemake would end with exit code 0
+    lost = [index / name for name in ("skipped.tsv", "images.json", "skipped.json") if not read_or_empty(index / name)]
     noted, written = read_or_empty(index / "images.sha256"), checksum_of(read_or_empty(table)).encode()
     if not noted.startswith(written):
         lost.append(table)

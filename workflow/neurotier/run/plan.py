@@ -277,8 +277,8 @@ class Plan(Needs):
     @property
     def images_on_nodes(self) -> bool:
         """Whether each node of a cluster has its own copy of the image; the tool is then tried on a node, not here."""
-        has_image = self.settings.image is not None
-        return self.on_cluster and has_image and is_per_node(self.settings, self.settings.placement["images"])
+        settings = self.settings
+        return self.on_cluster and settings.image is not None and is_per_node(settings, settings.placement["images"])
 
     def image_facts(self) -> list[Path]:
         """Files that an analysis in a container waits for."""
