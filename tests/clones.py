@@ -41,5 +41,4 @@ def fetched(dataset: Dataset, say: Callable[[str], None] = quiet) -> int:
 
 def cloned(source: Path | str, folder: Path, say: Callable[[str], None] = quiet, **changes: Any) -> Dataset:
     """A clone of a source, by settings that differ so from the usual ones."""
-    settings = dataclasses.replace(SETTINGS, **changes)
-    return obtain(settings, str(source), private_folder(folder) / "clones", say)
+    return obtain(dataclasses.replace(SETTINGS, **changes), str(source), private_folder(folder) / "clones", say)

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import cpu_seconds  # noqa: E402
 from container_images import Engine, make_tiny  # noqa: E402
-from support import DEBIAN_HEAD, ENVIRONMENT, SHARED, Project, link_images, make_demo, once, wait_for  # noqa: E402
+from support import DEBIAN_HEAD, ENVIRONMENT, SHARED, Project, link_images, make_demo, once, system, wait_for  # noqa: E402
 
 REQUIRE_ALL = bool(os.environ.get("NEUROTIER_REQUIRE_ALL"))
 
@@ -179,6 +179,12 @@ def project(tmp_path: Path) -> Project:
     return Project.at(tmp_path / "project")
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """One working folder for all tests of a file."""
+    return Project.at(tmp_path_factory.mktemp("lasting") / "project")
+
+
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that all workers share; their own folders lie in it."""
@@ -237,8 +243,7 @@ def app_image(brain_image: Path, shared: Path) -> Path:
 
 def obtained_image(project: Project, name: str, **sections: Any) -> Path:
     """The image that a project's rule has obtained; not unpacked, which is for those who run it."""
-    given = project.configure(**sections, containers={"form": "sif"})
-    project.succeeds("results/index/image.json", *given, "--sdm", "apptainer")
+    project.succeeds("results/index/image.json", "--sdm", "apptainer", **sections, containers={"form": "sif"})
     (image,) = project.folder.glob(f"neurotier-*/image-store/{name}-*.sif")
     return image
 
@@ -341,4 +346,4 @@ def mount_tmpfs() -> Iterator[Callable[..., Path]]:
 
     yield mount
     for folder in mounted:
-        subprocess.run(["umount", str(folder)], check=True)
+        system("umount", str(folder))

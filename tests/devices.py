@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from loads import MIB
+from support import system
 
 THROTTLE = Path("/sys/fs/cgroup/blkio")
 """Control groups of version 1: their root group throttles a device for everybody, write-back included."""
@@ -43,19 +43,19 @@ def loop_device(
         folder.mkdir()
         with image.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, mib * MIB)
-        device = output("losetup", "--show", "--find", "--direct-io=on", str(image)).strip()
+        device = system("losetup", "--show", "--find", "--direct-io=on", str(image)).strip()
         try:
             # all tables are written now, not by the kernel meanwhile
-            output("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
-            output("mount", device, str(folder))
+            system("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+            system("mount", device, str(folder))
             try:
                 folder.chmod(0o1777)
                 with throttled(device, bytes_per_s), strictly_limited(device, strict_limit):
                     yield folder
             finally:
-                output("umount", str(folder))
+                system("umount", str(folder))
         finally:
-            output("losetup", "--detach", device)
+            system("losetup", "--detach", device)
 
 
 @contextmanager
@@ -75,8 +75,7 @@ def throttled(device: str, bytes_per_s: int | None) -> Iterator[None]:
 @contextmanager
 def strictly_limited(device: str, wanted: bool) -> Iterator[None]:
     """Limit what may be dirty of a device."""
-    number = Path("/sys/block", Path(device).name, "dev").read_text().strip()
-    limits = Path("/sys/class/bdi", number)
+    limits = Path("/sys/class/bdi", Path("/sys/block", Path(device).name, "dev").read_text().strip())
 
     def free() -> None:
         (limits / "max_ratio").write_text("100")
@@ -101,13 +100,8 @@ def fuse_folder(bytes_per_s: int) -> Iterator[Path]:
         below, folder = Path(name, "below"), Path(name, "mount")
         below.mkdir()
         folder.mkdir()
-        output("bindfs", "-o", "big_writes", f"--write-rate={bytes_per_s}", str(below), str(folder))
+        system("bindfs", "-o", "big_writes", f"--write-rate={bytes_per_s}", str(below), str(folder))
         try:
             yield folder
         finally:
-            output("umount", str(folder))
-
-
-def output(*command: str) -> str:
-    """What a command prints, which must succeed."""
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            system("umount", str(folder))

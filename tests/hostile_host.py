@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from container_images import Engine, make_tiny
-from support import Ended, Project, plain_dataset, save_image, small_head, t1w
+from support import Ended, Project, save_image, small_head
 
 CANARY = b"c4n4ry-0f-th3-h0st"
-SDM = ("--sdm", "apptainer")
+SWITCHES = ("--sdm", "apptainer", "--keep-going")
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,15 @@ class Host:
         scripts = {name: placed(text) for name, text in programs.items()}
         return str(make_tiny(engine, self.folder, placed(app), scripts))
 
-    def arguments(self, labels: Iterable[str], **sections: Any) -> list[str]:
-        """Arguments for a run over participants."""
-        plain_dataset(self.project.folder / "bids", {t1w(label): small_head() for label in labels})
-        containers = {"form": "sandbox", **sections.pop("containers", {})}
-        given = self.project.configure(dataset="bids", containers=containers, **sections)
-        return [*given, *SDM, "--keep-going"]
+    def configure(self, labels: Iterable[str], **sections: Any) -> None:
+        """Configure a run over participants."""
+        self.project.heads(*labels)
+        self.project.configure(containers={"form": "sandbox", **sections.pop("containers", {})}, **sections)
 
-    def run(self, arguments: list[str], target: str = "participants") -> Ended:
+    def run(self, *words: str) -> Ended:
         """A run that takes, changes and leaves nothing of the host, whatever its containers do."""
         before = self.untouched()
-        ended = self.project.snakemake(target, *arguments)
+        ended = self.project.snakemake(*words, *SWITCHES)
         assert self.untouched() == before
         assert holding_canary(self.project.folder) == []
         assert CANARY.decode() not in ended.output

@@ -47,5 +47,5 @@ rule group_comparison:
 def configuration(folder: Path, results: str) -> dict[str, object]:
     """A dataset of one participant, analysed in a folder of its own."""
     source = plain_dataset(folder / f"bids-{results}", {t1w(results): small_head()})
-    whole = yaml.safe_load((folder / "config" / "config.yaml").read_text())
+    whole = yaml.safe_load((folder / "config/config.yaml").read_text())
     return {**whole, "dataset": {"source": str(source)}, "tool": {"name": "bet"}, "results": results}

@@ -34,7 +34,7 @@ def make_noise(folder: Path, count: int, edges: Sequence[int], dtype: type, exte
         noise: np.ndarray = (
             np.random.default_rng(number).integers(0, min(4096, np.iinfo(dtype).max), shape).astype(dtype)
         )
-        image = folder / f"sub-{number:02d}" / "anat" / f"sub-{number:02d}_T1w{extension}"
+        image = folder / f"sub-{number:02d}/anat/sub-{number:02d}_T1w{extension}"
         image.parent.mkdir(parents=True)
         nib.save(nib.Nifti1Image(noise, np.eye(4)), image)
         size_bytes += image.stat().st_size

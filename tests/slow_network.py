@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+from support import system
 
 TAKEN = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
 NUMBER = next(n for n in range(os.getpid() % 200, 256) if f"10.213.{n}.1" not in TAKEN)
@@ -51,31 +52,31 @@ def slow_network_folder(rate: str, *options: str) -> Iterator[Path]:
             yield mounted
         finally:
             with suppress(subprocess.CalledProcessError):
-                run("fusermount3", "-u", "-z", str(mounted))
+                system("fusermount3", "-u", "-z", str(mounted))
             if server is not None:
                 server.terminate()
                 server.wait()
             with suppress(subprocess.CalledProcessError):
-                run("ip", "netns", "del", space)
+                system("ip", "netns", "del", space)
 
 
 def link(space: str, rate: str) -> None:
     """Two ends of a cable, one here and one in a namespace, each sending no faster than the rate."""
     here, there = f"nt{NUMBER}a", f"nt{NUMBER}b"
-    run("ip", "netns", "add", space)
-    run("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", space)
+    system("ip", "netns", "add", space)
+    system("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", space)
     for inside, end, address in (([], here, HERE), (["-n", space], there, THERE)):
-        run("ip", *inside, "addr", "add", f"{address}/24", "dev", end)
-        run("ip", *inside, "link", "set", end, "up")
+        system("ip", *inside, "addr", "add", f"{address}/24", "dev", end)
+        system("ip", *inside, "link", "set", end, "up")
     shape = ["root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms"]
-    run("tc", "qdisc", "add", "dev", here, *shape)
-    run("ip", "netns", "exec", space, "tc", "qdisc", "add", "dev", there, *shape)
+    system("tc", "qdisc", "add", "dev", here, *shape)
+    system("ip", "netns", "exec", space, "tc", "qdisc", "add", "dev", there, *shape)
 
 
 def serve(folder: Path, space: str) -> subprocess.Popen[bytes]:
     """An SSH server in the namespace, with keys of its own."""
     for key in ("host", "user"):
-        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key))
+        system("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key))
     shutil.copy(folder / "user.pub", folder / "authorized_keys")
     lines = [
         *(f"HostKey {folder / 'host'}", f"AuthorizedKeysFile {folder / 'authorized_keys'}", "StrictModes no"),
@@ -99,9 +100,5 @@ def mount(folder: Path, served: Path, mounted: Path, more: Sequence[str]) -> Non
     deadline = time.monotonic() + PATIENCE_S
     while subprocess.run(command, capture_output=True, check=False).returncode != 0:
         if time.monotonic() > deadline:
-            run(*command)
+            system(*command)
         time.sleep(0.2)
-
-
-def run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True)

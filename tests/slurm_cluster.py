@@ -35,12 +35,13 @@ from slurm_hosts import (
     NODES,
     USER,
     as_user,
+    give,
     has_memory_limits,
     joining,
     login_script,
     node_script,
 )
-from support import PATIENCE_S, Project
+from support import PATIENCE_S, Project, system
 
 LINK = Path("/etc/slurm/slurm.conf")
 LOCK = Path("/var/tmp/neurotier-slurm.lock")
@@ -118,6 +119,20 @@ class Cluster:
         self.daemons[host].wait()
         psutil.wait_procs(family, PATIENCE_S)
 
+    def on_host(self, host: str, *command: str | Path) -> None:
+        """Run a command that sees what a host has mounted."""
+        first, *_ = psutil.Process(self.daemons[host].pid).children()
+        system("nsenter", f"--target={first.pid}", "--mount", *command)
+
+    @contextmanager
+    def mounted(self, host: str, place: str | Path, *options: str | Path) -> Iterator[None]:
+        """During this, a host has something else in a place."""
+        self.on_host(host, "mount", *options, place)
+        try:
+            yield
+        finally:
+            self.on_host(host, "umount", place)
+
     def kill_job(self, node: str, job: str) -> None:
         """Kill all processes of a job before any of them hears of it; Slurm itself tells them first.
 
@@ -132,7 +147,7 @@ class Cluster:
     def project(self, name: str) -> Project:
         """A working folder of the user, whose commands are given on the login node."""
         project = Project.at(self.home / name, self.as_user(self.home / name))
-        self.give(project.folder)
+        give(project.folder)
         return project
 
     def as_user(self, folder: Path) -> Callable[[], list[str]]:
@@ -143,10 +158,6 @@ class Cluster:
             return as_user(first.pid, folder, self.home)
 
         return words
-
-    def give(self, folder: Path) -> None:
-        """Make a folder the user's, with all that is in it."""
-        subprocess.run(["chown", "--recursive", "--no-dereference", f"{USER}:{USER}", str(folder)], check=True)
 
     def shared_memory(self) -> dict[str, Path]:
         """``/dev/shm`` of every host, as its own processes see it."""
@@ -194,27 +205,26 @@ class Cluster:
         try:
             kept = [line for line in usual.splitlines() if line.partition("=")[0] not in settings]
             file.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in settings.items()), ""]))
-            assert succeeds("scontrol", "reconfigure")
+            system("scontrol", "reconfigure")
             yield
         finally:
             file.write_text(usual)
-            assert succeeds("scontrol", "reconfigure")
+            system("scontrol", "reconfigure")
 
     def next_job(self) -> int:
         """The number of the next job, by the controller: the accounting hears of jobs seconds later."""
-        told = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, check=True).stdout
+        told = system("scontrol", "show", "config")
         (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
         return int(number)
 
     def queued(self) -> str:
         """Jobs that wait or run."""
-        return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
+        return system("squeue", "-h")
 
     def sacct(self, *columns: str, options: tuple[str, ...] = ()) -> list[list[str]]:
         """Columns of all jobs so far, one row a job."""
         command = ["sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-1day", *options]
-        listed = subprocess.run([*command, f"--format={','.join(columns)}"], capture_output=True, text=True, check=True)
-        return [line.split("|") for line in listed.stdout.splitlines()]
+        return [line.split("|") for line in system(*command, f"--format={','.join(columns)}").splitlines()]
 
 
 def end(daemon: subprocess.Popen[bytes]) -> None:
@@ -294,7 +304,7 @@ def bring_up(cluster: Cluster) -> None:
     folder.chmod(0o755)
     for name in ("state", "home", "local"):
         (folder / name).mkdir()
-    cluster.give(cluster.home)
+    give(cluster.home)
     (folder / "hosts").write_text(f"127.0.0.1 localhost {' '.join(HOSTS)}\n")
     values = {"nodes": f"n[1-{len(NODES)}]", "node_mib": NODE_MIB}
     task = "task/cgroup" if has_memory_limits() else "task/none"
@@ -319,7 +329,7 @@ def bring_up(cluster: Cluster) -> None:
 
     database = folder / "mysql"
     install = ["mariadb-install-db", "--no-defaults", f"--datadir={database}", "--user=root", "--skip-test-db"]
-    subprocess.run([*install, "--auth-root-authentication-method=normal"], check=True, capture_output=True)
+    system(*install, "--auth-root-authentication-method=normal")
     here = ["--no-defaults", f"--socket={database}/socket"]
     listen = ["--bind-address=127.0.0.1", "--port=13306", f"--pid-file={database}/pid"]
     size = ["--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0"]
@@ -329,12 +339,12 @@ def bring_up(cluster: Cluster) -> None:
         f"CREATE USER slurm@'127.0.0.1' IDENTIFIED BY '{password}'; CREATE DATABASE slurm_acct_db; "
         "GRANT ALL ON slurm_acct_db.* TO slurm@'127.0.0.1';"
     )
-    subprocess.run(["mariadb", *here, "-e", grants], check=True, capture_output=True)
+    system("mariadb", *here, "-e", grants)
 
     cluster.start("slurmdbd", "slurmdbd", "-D")
     wait_until(lambda: succeeds("sacctmgr", "-n", "list", "cluster"), "slurmdbd")
     for added in (["cluster", "neurotier"], ["account", "lab"], ["user", USER, "account=lab"]):
-        subprocess.run(["sacctmgr", "-i", "add", *added], check=True, capture_output=True)
+        system("sacctmgr", "-i", "add", *added)
     cluster.start_controller("-c")
     for node in NODES:
         cluster.start_node(node)
@@ -344,5 +354,4 @@ def bring_up(cluster: Cluster) -> None:
 
 def nodes_in(state: str) -> int:
     """How many nodes are in a state."""
-    listed = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], capture_output=True, text=True)
-    return listed.stdout.split().count(state)
+    return system("sinfo", "-h", "-N", "-o", "%T").split().count(state)

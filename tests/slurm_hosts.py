@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from support import ROOT
+from support import ROOT, system
 
 USER = "games"
 """The account that submits and runs jobs: every Debian has it, and it has no special permissions."""
@@ -133,6 +133,16 @@ def who_may_read(user: int | str, kept: Path) -> list[str]:
     script = "\n".join(["set -e", *covering(NEEDED, [], kept), 'exec "$@"'])
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     return ["unshare", "--mount", "sh", "-c", script, "sh", *become]
+
+
+def becoming(user: int | str, home: Path) -> list[str]:
+    """Words before a command of an ordinary user who has Python, though it may lie in root's home, and a home."""
+    return [*who_may_read(user, home.with_name("kept")), "env", f"HOME={home}"]
+
+
+def give(folder: Path) -> None:
+    """Make a folder the user's, with all that is in it."""
+    system("chown", "--recursive", "--no-dereference", f"{USER}:{USER}", folder)
 
 
 def as_user(first_process: int, folder: Path, home: Path) -> list[str]:

@@ -39,7 +39,7 @@ def spark_cluster(folder: Path) -> Iterator[str]:
         Where logs, the secret and the workers' files go.
     """
     (folder / "conf").mkdir(parents=True)
-    secret = folder / "conf" / "spark-defaults.conf"
+    secret = folder / "conf/spark-defaults.conf"
     secret.touch(0o600)
     secret.write_text(f"spark.authenticate true\nspark.authenticate.secret {secrets.token_hex()}\n")
     ENVIRONMENT["SPARK_CONF_DIR"] = str(secret.parent)

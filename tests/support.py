@@ -136,20 +136,28 @@ class Project:
         return self.folder / self.results_name
 
     @property
+    def own(self) -> Path:
+        """The configuration that :meth:`configure` writes."""
+        return self.folder / "own.yaml"
+
+    @property
     def derivatives(self) -> Path:
         return self.results / "derivatives"
 
-    def command(self, *arguments: str, cores: int = 2) -> list[str]:
-        """A command line, in which targets come first, since ``--configfile`` takes all words that follow it.
+    def command(self, *arguments: str, cores: int = 2, **sections: Any) -> list[str]:
+        """A command line with the configuration that was written last, or another of such sections.
 
         Without cores, ``--cores`` is left out.
         """
+        if sections:
+            self.configure(**sections)
         given = ["--cores", str(cores)] if cores else []
-        return [*self.before(), *SNAKEMAKE, *given, *arguments]
+        own = ["--configfile", str(self.own)] if self.own.exists() and "--configfile" not in arguments else []
+        return [*self.before(), *SNAKEMAKE, *given, *arguments, *own]
 
-    def snakemake(self, *arguments: str, cores: int = 2, path: Path | None = None) -> Ended:
+    def snakemake(self, *arguments: str, cores: int = 2, path: Path | None = None, **sections: Any) -> Ended:
         """Run snakemake as a user would; ``path`` comes first on PATH."""
-        return self.ended(self.command(*arguments, cores=cores), path)
+        return self.ended(self.command(*arguments, cores=cores, **sections), path)
 
     def succeeds(self, *arguments: str, **how: Any) -> Ended:
         """Run snakemake, which must succeed."""
@@ -160,7 +168,12 @@ class Project:
         return self.snakemake(*arguments, **how).failed()
 
     def start(
-        self, *arguments: str, cores: int = 2, path: Path | None = None, start_new_session: bool = False
+        self,
+        *arguments: str,
+        cores: int = 2,
+        path: Path | None = None,
+        start_new_session: bool = False,
+        **sections: Any,
     ) -> Started:
         """Start snakemake in the background.
 
@@ -169,7 +182,7 @@ class Project:
         """
         with tempfile.NamedTemporaryFile(prefix="said-", dir=self.folder, delete=False) as file:
             started = Started(
-                self.command(*arguments, cores=cores),
+                self.command(*arguments, cores=cores, **sections),
                 cwd=self.folder,
                 env=self.environment(path),
                 stdin=subprocess.DEVNULL,
@@ -215,10 +228,11 @@ class Project:
         contents = {label: small_head(number) for number, label in enumerate(labels)} | images
         return plain_dataset(self.folder / "bids", {t1w(label): content for label, content in contents.items()})
 
-    def configure(self, **sections: Any) -> list[str]:
-        """Arguments for a configuration of one's own, laid over ``config/config.yaml``; its dataset is ``bids`` where
-        that is; a dataset may be given by its source alone, a tool by its name, a tier by its folder, which is there,
-        and paths as such.
+    def configure(self, **sections: Any) -> None:
+        """Write the configuration of all commands from now on, laid over ``config/config.yaml``.
+
+        Its dataset is ``bids`` where that is; a dataset may be given by its source alone, a tool by its name, a tier by
+        its folder, which is there, and paths as such.
 
         Other tests run beside it, so that runs are not held to be disturbed unless asked for.
         """
@@ -231,14 +245,18 @@ class Project:
             if isinstance(tier, Path):
                 sections["tiers"] = {**sections["tiers"], name: {"path": tier, "kind": kind_of(tier)}}
         sections.setdefault("validity", {"others_cpu_share": 1})
-        file = self.folder / "own.yaml"
-        file.write_text(json.dumps(sections, default=str))
-        return ["--configfile", str(file)]
+        self.own.write_text(json.dumps(sections, default=str))
 
     def table(self, path: str) -> list[dict[str, str]]:
         """Rows of a table below the results folder."""
         head, *rows = (self.results / path).read_text().splitlines()
         return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
+
+    @property
+    def only_run(self) -> dict[str, str]:
+        """The row of the one run of these results."""
+        (row,) = self.table("profile/runs.tsv")
+        return row
 
     def failure(self, participant: str) -> dict[str, Any]:
         """Why a participant failed, as noted by its job."""
@@ -304,6 +322,11 @@ def started_from_ready(arguments: Sequence[str], folder: Path, environment: dict
     return Ended(int(code), output)
 
 
+def system(*command: str | Path, **how: Any) -> str:
+    """What a command of the system prints, which must succeed."""
+    return str(subprocess.run(command, check=True, capture_output=True, text=True, **how).stdout)
+
+
 def read_json(file: Path) -> Any:
     """The content of a JSON file."""
     return json.loads(file.read_text())
@@ -311,7 +334,7 @@ def read_json(file: Path) -> Any:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder even if git-annex has write-protected its content."""
-    subprocess.run(["chmod", "--recursive", "u+w", str(folder)], check=True)
+    system("chmod", "--recursive", "u+w", str(folder))
     shutil.rmtree(folder)
 
 
@@ -322,21 +345,13 @@ def private_folder(tier: Path) -> Path:
 
 def kind_of(folder: Path) -> str:
     """The kind of storage that a tier in a folder of this machine declares."""
-    told = subprocess.run(["stat", "--file-system", "--format=%T", str(folder)], capture_output=True, text=True)
-    return "tmpfs" if told.stdout.strip() == "tmpfs" else "block"
+    is_tmpfs = system("stat", "--file-system", "--format=%T", folder) == "tmpfs\n"
+    return "tmpfs" if is_tmpfs else "block"
 
 
 def git(folder: Path, *arguments: str) -> str:
     """Run git (or git-annex) with an identity, which a bare machine lacks; returns its output."""
-    done = subprocess.run(
-        ["git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments],
-        cwd=folder,
-        env=ENVIRONMENT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip()
+    return system("git", "-c", "user.name=t", "-c", "user.email=t@t", *arguments, cwd=folder, env=ENVIRONMENT).strip()
 
 
 def committed(folder: Path, annexed: bool = False) -> Path:
@@ -356,8 +371,7 @@ def make_demo(folder: Path) -> Path:
     There is a space in the path at which it is made.
     """
     project = Project.at(folder / "who makes it")
-    demo = {"voxel_size_mm": 4.0, "seed": 7}
-    project.succeeds("make_demo_dataset", *project.configure(demo=demo))
+    project.succeeds("make_demo_dataset", demo={"voxel_size_mm": 4.0, "seed": 7})
     (made,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
     return made.rename(folder / made.name)
 
@@ -510,6 +524,11 @@ def plain_dataset(folder: Path, images: Mapping[str, np.ndarray | bytes]) -> Pat
         else:
             save_image(folder / name, content)
     return folder
+
+
+def numbered(count: int) -> list[str]:
+    """Labels of so many participants: ``00``, ``01`` and so on."""
+    return [f"{number:02d}" for number in range(count)]
 
 
 def t1w(label: str) -> str:

@@ -92,7 +92,7 @@ def bench() -> Iterator[Bench]:
         folder.chmod(0o755)
         shared.mkdir()
         shared.chmod(0o1777)
-        shutil.copy(ROOT / "tests" / "loads.py", folder)
+        shutil.copy(ROOT / "tests/loads.py", folder)
         package = Path("workflow", "neurotier")
         shutil.copytree(ROOT / package / "meter", folder / package / "meter", ignore=BYTECODE)
         (folder / package / "core").mkdir()

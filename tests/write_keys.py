@@ -11,7 +11,7 @@ from typing import Any
 
 from neurotier.core.configuration import config_schema
 
-PAGE = Path(__file__).parents[1] / "config" / "keys.md"
+PAGE = Path(__file__).parents[1] / "config/keys.md"
 
 INTRODUCTION = """# Every configuration key
 

@@ -66,10 +66,10 @@ def drop_caches() -> None:
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-def prepare(project: Project, arguments: Sequence[str], **environment: str) -> None:
+def prepare(project: Project, **environment: str) -> None:
     """Index the dataset and prepare the tool, and keep that for :func:`restore`."""
     targets = ["results/index/images.tsv", "results/index/tool.json"]
-    timed(project.command(*targets, *arguments), project.folder, **environment)
+    timed(project.command(*targets), project.folder, **environment)
     project.results.rename(project.folder / "prepared")
 
 

@@ -98,11 +98,11 @@ def beside_raw(name: str) -> dict[str, list[Timed]]:
         project.heads(*labels)
         (project.folder / "raw.sh").write_text(RAW.replace("TOOL", raw))
         (project.folder / "names").write_text("\n".join(f"sub-{label}" for label in labels))
-        arguments = project.configure(tool=tool)
-        prepare(project, arguments, PATH=PATH)
+        project.configure(tool=tool)
+        prepare(project, PATH=PATH)
         ways = {
             "raw": [*PARALLEL, "sh", "raw.sh", "{}"],
-            **{way: project.command(way, *arguments, "--quiet", cores=AT_ONCE) for way in ("participants", "all")},
+            **{way: project.command(way, "--quiet", cores=AT_ONCE) for way in ("participants", "all")},
         }
         made: dict[str, list[Timed]] = {way: [] for way in ways}
         for _ in range(ROUNDS):
@@ -173,18 +173,18 @@ def slow(_: Path) -> Iterator[Goal]:
         os.sync()
         (project.folder / "names").write_text("\n".join(f"sub-{n:02d}" for n in range(SLOW_PARTICIPANTS)))
         (project.folder / "hand.sh").write_text(BY_HAND.format(bids=tier / "bids"))
-        arguments = project.configure(
+        project.configure(
             dataset=tier / "bids",
             tool="noop",
             tiers={"slow": tier},
             placement={"dataset": "slow", "work": "tmpfs"},
         )
-        prepare(project, arguments)
+        prepare(project)
         for _round in range(ROUNDS):
             for way, made in ours.items():
                 restore(project)
                 drop_caches()
-                made.append(timed(project.command(way, *arguments, "--quiet", cores=25), project.folder))
+                made.append(timed(project.command(way, "--quiet", cores=25), project.folder))
             drop_caches()
             theirs.append(timed([*PARALLEL, "sh", "hand.sh", "{}"], project.folder))
     for way, made in ours.items():

@@ -133,23 +133,23 @@ def phase_sums_s(phases: Sequence[dict[str, str]]) -> Counter[str]:
     return sums
 
 
-def advise(project: Project, part: str, cores: int = 2, **sections: Any) -> tuple[list[str], Project]:
-    """Advise, with a probe that is there; the arguments of the run, and the folder above its results."""
+def advise(project: Project, part: str, cores: int = 2, **sections: Any) -> Project:
+    """Configure and advise, with a probe that is there; the folder above the results."""
     own = replace(project, folder=project.folder / part)
     more = {"results": f"{part}/results", "probe": PROBE, "validity": {"others_cpu_share": 0.1}}
-    arguments = project.configure(**more, **sections)
+    project.configure(**more, **sections)
     probed = next(iter(sorted(project.folder.glob("*/results/probe"))), None)
     if probed is not None:
         shutil.copytree(probed, own.results / "probe")
-    project.succeeds("advise", *arguments, *GRANTED, cores=cores)
-    return arguments, own
+    project.succeeds("advise", *GRANTED, cores=cores)
+    return own
 
 
 def campaign(project: Project, part: str, campaign: dict[str, Any], **sections: Any) -> list[Outcome]:
     """Advise, run the campaign, and hold the one against the other."""
     asked = {"repetitions": 1, "seed": SEED, **campaign}
-    arguments, own = advise(project, part, campaign=asked, **sections)
-    project.succeeds(*arguments, *GRANTED)
+    own = advise(project, part, campaign=asked, **sections)
+    project.succeeds(*GRANTED)
     advice, runs, plan = map(own.table, ("advice/advice.tsv", "comparison/compared_runs.tsv", "campaign/plan.tsv"))
     outcomes = []
     for row in advice:
@@ -227,9 +227,9 @@ def source(project: Project, stack: ExitStack) -> list[Outcome]:
     network = stack.enter_context(slow_network_folder(RATE))
     shutil.copytree(project.folder / "noise", network.with_name("served") / "noise", symlinks=True)
     given = {"dataset": {"source": network / "noise"}, "tool": "noop"}
-    arguments, own = advise(project, "source", FETCHING_AT_ONCE, **given)
+    own = advise(project, "source", FETCHING_AT_ONCE, **given)
     (advice,) = (row for row in own.table("advice/advice.tsv") if row["in_use"] == "true")
-    project.succeeds(*arguments, cores=FETCHING_AT_ONCE)
+    project.succeeds(cores=FETCHING_AT_ONCE)
     run = own.table("profile/runs.tsv")[-1]
     assert run["participants"] == advice["participants"]
     new = [row for row in own.table("profile/profile.tsv") if row["run"] == run["run"]]

@@ -179,9 +179,8 @@ def start(project: Project) -> Timed:
             file = project.folder / "bids" / image["path"]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-    arguments = project.configure(tool="noop")
-    timed(project.command("results/index/images.tsv", *arguments), project.folder)
-    command = project.command(*arguments, "--dry-run", "--quiet")
+    timed(project.command("results/index/images.tsv", tool="noop"), project.folder)
+    command = project.command("--dry-run", "--quiet")
     return min((timed(command, project.folder) for _ in range(3)), key=lambda run: run.cpu_s)
 
 

@@ -58,19 +58,19 @@ def run(
     """Run once, from a cold cache: makespan, s; how long each was computed, s; bytes across the slow tier."""
     out = way == "out"
     source, results = (project.folder / "noise", slow / "results") if out else (slow / "noise", project.results)
-    arguments = project.configure(
+    project.configure(
         dataset=source,
         tool={"name": "bet"} if out else sleeping(compute_s),
         tiers={"slow": slow},
         placement={"results": "slow"} if out else {"dataset": "slow"},
         shares={"staging_beside": beside},
     )
-    arguments += ["--scheduler=greedy", "--quiet"]
+    options = ("--scheduler=greedy", "--quiet")
     path = stand_in(project.folder / "bin", compute_s - BET_S)
-    timed(project.command("ready", *arguments, cores=at_once), project.folder, PATH=path)
+    timed(project.command("ready", *options, cores=at_once), project.folder, PATH=path)
     os.sync()
     evict([file for file in source.rglob("*.nii") if file.is_file()])
-    command = project.command("participants", "tabulate_profile", *arguments, cores=at_once)
+    command = project.command("participants", "tabulate_profile", *options, cores=at_once)
     timed(command, project.folder, PATH=path)
     row = read_table(results / "profile" / "runs.tsv", "runs")[-1]
     phases = read_table(results / "profile" / "profile.tsv", "profile")

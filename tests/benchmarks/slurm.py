@@ -20,6 +20,7 @@ import numpy as np
 from bench import prepare, print_table, restore, spread, spread_of, timed
 from neurotier.run.participants import PARTICIPANTS_OF_A_JOB
 from slurm_cluster import Cluster, slurm
+from slurm_hosts import give
 from support import ENVIRONMENT, Project, save_image, script, small_head
 
 PARTICIPANTS, AT_ONCE, TOOL_S = 200, 4, 2
@@ -76,10 +77,10 @@ def ready(cluster: Cluster) -> tuple[Project, Path, dict[str, list[str]]]:
     script(tools / "bet", TOOL.format(tool_s=TOOL_S, mask=mask))
     tasks = -(-PARTICIPANTS // PARTICIPANTS_OF_A_JOB)
     (folder / "by-hand.sh").write_text(CHUNKS.format(tasks=tasks, last=tasks - 1, at_once=AT_ONCE))
-    arguments = project.configure(tool="bet")
-    cluster.give(folder)
-    prepare(project, arguments, PATH=f"{tools}:{ENVIRONMENT['PATH']}")
-    by_profile = project.command(*PROFILE, *SOON, *arguments, cores=0)
+    project.configure(tool="bet")
+    give(folder)
+    prepare(project, PATH=f"{tools}:{ENVIRONMENT['PATH']}")
+    by_profile = project.command(*PROFILE, *SOON, cores=0)
     ways = {
         BY_HAND: [*project.before(), "sbatch", "by-hand.sh"],
         "profiles/slurm": by_profile,

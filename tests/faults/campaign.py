@@ -48,8 +48,7 @@ def draw_kind(number: int, seed: int, only: str) -> str:
     chosen = {name: fault.weight for name, fault in FAULTS.items() if name.startswith(only)}
     if not chosen:
         raise MissingError(f"no kind of trial begins with {only!r}: {', '.join(FAULTS)}")
-    chance = random.Random(f"{seed}-{number}-kind")
-    return chance.choices(list(chosen), list(chosen.values()))[0]
+    return random.Random(f"{seed}-{number}-kind").choices(list(chosen), list(chosen.values()))[0]
 
 
 @contextmanager

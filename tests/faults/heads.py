@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 from slurm_cluster import Cluster, slurm, wait_until
-from slurm_hosts import LOGIN
+from slurm_hosts import LOGIN, give
 from support import Ended, Project, Started, checksums, save_image, script, small_head
 
 FAULTS = ("Ctrl-C", "kill -9", "reboot")
@@ -39,7 +39,10 @@ TWO_HEADS, KILLS = "two heads", 6
 PER_JOB = 16
 """Participants of a job, as in ``profiles/slurm``."""
 
-LIMITS = ["--resources", "mem_mb=5000", "--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"]
+ON_SLURM = [
+    *("--profile", "profiles/slurm", "--resources", "mem_mb=5000"),
+    *("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2"),
+]
 
 KEPT, OTHER = ("results", ".snakemake"), "other"
 """What every trial starts afresh with, below the working folder, and the results folder of a second head."""
@@ -63,7 +66,6 @@ class Undisturbed:
     cluster: Cluster
     project: Project
     participants: int
-    arguments: list[str]
     took_s: float = 0.0
     jobs: int = 0
     derivatives: dict[str, str] = field(default_factory=dict)
@@ -74,8 +76,8 @@ class Undisturbed:
 
     def start(self) -> Started:
         """Start the head in a session of its own, as a terminal would."""
-        own = [*self.arguments, "--config", f"results={self.project.results.name}"]
-        return self.project.start("participants", *own, cores=0, path=self.tools, start_new_session=True)
+        own = ["--config", f"results={self.project.results_name}"]
+        return self.project.start("participants", *ON_SLURM, *own, cores=0, path=self.tools, start_new_session=True)
 
     def restore(self) -> None:
         """Begin anew, with an index and nobody analysed."""
@@ -132,17 +134,17 @@ def prepare(cluster: Cluster, participants: int, sleep_s: float, took_s: float |
     script(tools / "bet", TOOL.format(locks=locks, twice=twice, sleep_s=sleep_s, mask=mask))
     locks.mkdir()
     twice.touch()
-    config = project.configure(tool="bet")
-    cluster.give(folder)
-    project.succeeds("results/index/images.tsv", "results/index/tool.json", *config, path=tools)
+    project.configure(tool="bet")
+    give(folder)
+    project.succeeds("results/index/images.tsv", "results/index/tool.json", path=tools)
     (folder / "prepared").mkdir()
     for name in KEPT:
         (folder / name).rename(folder / "prepared" / name)
 
-    run = Undisturbed(cluster, project, participants, ["--profile", "profiles/slurm", *LIMITS, *config])
+    run = Undisturbed(cluster, project, participants)
     run.restore()
     if took_s is not None:
-        project.succeeds("participants", *config, cores=PER_JOB, path=tools)
+        project.succeeds("participants", cores=PER_JOB, path=tools)
         run.took_s = took_s
     else:
         first, begin = run.cluster.next_job(), time.monotonic()

@@ -237,7 +237,7 @@ def spoiled_files(trial: Trial) -> None:
         how = trial.chance.choice(ways_to_spoil(victim))
         with contextlib.suppress(OSError):
             is_analysed_again = "/sub-" in str(victim) and {"derivatives", "records"}.intersection(victim.parts)
-            rehearsed = [trial.room.results / "advice" / "rehearsal.json"] if is_analysed_again else []
+            rehearsed = [trial.room.results / "advice/rehearsal.json"] if is_analysed_again else []
             for file in (victim, *rehearsed, *(folder / "condition.json" for folder in victim.parents)):
                 kept.pop(file, None)
             if ".git/objects/" in str(victim):  # git links those of a clone to the source's, which are the user's

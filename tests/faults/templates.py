@@ -193,14 +193,13 @@ class Prepared:
     calls: dict[str, list[strace.Call]] = field(default_factory=dict)
 
     def folder(self, kind: Kind, stage: str) -> Path:
-        return self.room.base / "prepared" / f"{kind.name}-{stage}"
+        return self.room.base / f"prepared/{kind.name}-{stage}"
 
 
 def prepare(room: Room, kind: Kind) -> tuple[dict[str, Reference], list[strace.Call]]:
     """Make a kind of project up to each stage; references by stage, and what its run calls, if that is recorded."""
     prepared = Prepared(room)
-    fresh = prepared.folder(kind, "fresh")
-    make_fresh(room, kind, fresh)
+    make_fresh(room, kind, prepared.folder(kind, "fresh"))
     references, calls = {}, list[strace.Call]()
     for before, stage in itertools.pairwise(kind.stages):
         copy_folder(prepared.folder(kind, before), prepared.folder(kind, stage))
@@ -216,8 +215,7 @@ def prepare(room: Room, kind: Kind) -> tuple[dict[str, Reference], list[strace.C
 def make_fresh(room: Room, kind: Kind, folder: Path) -> None:
     """A project in which nothing has been done, and its dataset."""
     folder.mkdir(parents=True)
-    images = {t1w(label): small_head(seed) for seed, label in enumerate(LABELS)}
-    plain_dataset(folder / "source", images)
+    plain_dataset(folder / "source", {t1w(label): small_head(seed) for seed, label in enumerate(LABELS)})
     if kind.scratch:
         (folder / "scratch").mkdir()
     if kind.disk:
@@ -234,13 +232,12 @@ def fill_fresh(room: Room, kind: Kind) -> None:
         git(room.source, "commit", "-q", "-m", "three heads")
     if kind.contained:
         folder = image_folder(room)
-        save_image(tiny_root(folder) / "opt" / "mask.nii.gz", (small_head() > 400).astype("uint8"))
+        save_image(tiny_root(folder) / "opt/mask.nii.gz", (small_head() > 400).astype("uint8"))
         program = "cp /opt/mask.nii.gz $2"
         engine = shutil.which("apptainer", path=ENVIRONMENT["PATH"]) or "apptainer"
         make_tiny(Engine(engine), folder, programs={"take": program})
     inner = room.at / "project-files"
-    project = Project.at(inner)
-    (project.folder / "own.yaml").write_text(yaml.safe_dump(kind.configuration(room)))
+    (Project.at(inner).folder / "own.yaml").write_text(yaml.safe_dump(kind.configuration(room)))
     room.project.mkdir(exist_ok=True)
     for path in inner.iterdir():
         shutil.move(path, room.project / path.name)

@@ -29,8 +29,7 @@ EVERY = 40
 
 
 def hold_nothing_violated(able: Path, trials: dict[int, str]) -> list[Outcome]:
-    prepared = prepare_all(Room(able), trials, SEED, jobs=2)
-    outcomes = list(hold_all(SEED, trials, prepared, jobs=2))
+    outcomes = list(hold_all(SEED, trials, prepare_all(Room(able), trials, SEED, jobs=2), jobs=2))
     print(f"seed {SEED}\n{table(outcomes)}")
     assert len(outcomes) == len(trials)
     assert [describe(outcome) for outcome in outcomes if outcome.violations] == []

@@ -35,7 +35,7 @@ def add_links(dataset: Path, host: Path) -> dict[str, str]:
     """Links of every kind that lead where they must not; participant to what is said of it."""
     links = {
         t1w("file"): host / "secret.nii.gz",
-        t1w("up"): Path(os.path.relpath(host / "secret.nii.gz", dataset / "sub-up" / "anat")),
+        t1w("up"): Path(os.path.relpath(host / "secret.nii.gz", dataset / "sub-up/anat")),
         t1w("system"): Path("/etc/passwd"),
         t1w("zero"): Path("/dev/zero"),
         t1w("git"): Path("../../.git/config"),
@@ -73,7 +73,7 @@ def assert_only_good_is_done(project: Project, ended: Ended, reasons: dict[str, 
         (line,) = ended.lines(f"failed  {participant}: ")
         assert reason in line
         assert project.failure(participant)["exit_code"] == 65
-    skipped = (project.results / "index" / "skipped.tsv").read_text()
+    skipped = (project.results / "index/skipped.tsv").read_text()
     assert "'sub-folder'\tis a link that leads out of the dataset" in skipped
     assert "'sub-anat/anat'\tis a link that leads out of the dataset" in skipped
     assert "'participants.tsv'\tis a link that leads out of the dataset" in skipped
@@ -88,8 +88,7 @@ def test_links_of_a_datalad_dataset_lead_nowhere_else(project: Project, host: Pa
     plain_dataset(study, {t1w("good"): small_head()})
     reasons = add_links(study, host)
     project.ended(["datalad", "save", "--dataset", str(study)]).succeeded()
-    ended = project.fails(*project.configure(dataset=study, tool="bet"))
-    assert_only_good_is_done(project, ended, reasons)
+    assert_only_good_is_done(project, project.fails(dataset=study, tool="bet"), reasons)
 
 
 def test_links_of_a_plain_folder_lead_nowhere_else_and_nothing_blocks(project: Project, host: Path) -> None:
@@ -97,22 +96,27 @@ def test_links_of_a_plain_folder_lead_nowhere_else_and_nothing_blocks(project: P
     reasons = add_links(bids, host) | {"sub-fifo": "is a FIFO, and only files are read"}
     (bids / t1w("fifo")).unlink()
     os.mkfifo(bids / t1w("fifo"))
-    os.mkfifo(bids / "sub-good" / "anat" / "layout_config.json")  # pybids would read it
+    os.mkfifo(bids / "sub-good/anat/layout_config.json")  # pybids would read it
     if os.getuid() == 0:
         (bids / t1w("device")).unlink()
         os.mknod(bids / t1w("device"), 0o020600, os.makedev(1, 5))  # as /dev/zero
         reasons["sub-device"] = "is a device, and only files are read"
     else:
         shutil.rmtree(bids / "sub-device")
-    ended = project.fails(*project.configure(tool="bet"))
-    assert_only_good_is_done(project, ended, reasons)
+    assert_only_good_is_done(project, project.fails(tool="bet"), reasons)
 
 
 def index(project: Project, *links_to: Path, results: str = "results", **sections: Any) -> dict[str, str]:
     """Index the plain folder; each file that is listed with its size."""
     dataset = {"source": "bids", "links_to": [str(path) for path in links_to]}
-    arguments = project.configure(dataset=dataset, results=results, **{"tool": "bet", **sections})
-    project.succeeds(f"{results}/index/images.tsv", *arguments, "--sdm", "apptainer")
+    project.succeeds(
+        f"{results}/index/images.tsv",
+        "--sdm",
+        "apptainer",
+        dataset=dataset,
+        results=results,
+        **{"tool": "bet", **sections},
+    )
     return {row["path"]: row["size_bytes"] for row in project.table(f"../{results}/index/images.tsv")}
 
 
@@ -122,7 +126,7 @@ def test_files_of_an_app_are_listed_without_following_links_out(
 ) -> None:
     bids = project.heads("good")
     add_links(bids, host)
-    (bids / "sub-good" / "anat" / "sub-good_T1w.json").symlink_to(host / "README")
+    (bids / "sub-good/anat/sub-good_T1w.json").symlink_to(host / "README")
     sizes = index(project, app={"image": make_tiny(engine, tmp_path), "suffixes": []})
     assert {path.partition("/")[0] for path in sizes} == {
         *("sub-file", "sub-up", "sub-system", "sub-zero", "sub-git", "sub-circle", "sub-through", "sub-good")
@@ -136,14 +140,14 @@ def test_sites_with_links_and_tables_that_are_none(project: Project, host: Path)
     bids = project.folder / "bids"
     for site in ("FIFO", "Large", "Nul", "Many"):
         plain_dataset(bids / site, {t1w("01"): small_head()})
-    os.mkfifo(bids / "FIFO" / "participants.tsv")
-    with (bids / "Large" / "participants.tsv").open("wb") as file:
+    os.mkfifo(bids / "FIFO/participants.tsv")
+    with (bids / "Large/participants.tsv").open("wb") as file:
         file.truncate(1 << 40)
-    (bids / "Nul" / "participants.tsv").write_bytes(b"participant_id\n" + b"\0" * 200_000)
+    (bids / "Nul/participants.tsv").write_bytes(b"participant_id\n" + b"\0" * 200_000)
     for one in range(30):
-        (bids / "Many" / "sub-01" / f"ses-{one}").mkdir()
+        (bids / f"Many/sub-01/ses-{one}").mkdir()
         for other in range(30):
-            (bids / "Many" / "sub-01" / f"ses-{one}" / f"to-{other}").symlink_to(f"../ses-{other}")
+            (bids / f"Many/sub-01/ses-{one}/to-{other}").symlink_to(f"../ses-{other}")
     (bids / "Host").symlink_to(host)
     sites = ["FIFO", "Large", "Many", "Nul"]
     assert sorted(index(project)) == [f"{site}/{t1w('01')}" for site in sites]
@@ -155,7 +159,7 @@ def test_sites_with_links_and_tables_that_are_none(project: Project, host: Path)
 def test_folder_made_of_links_is_analysed_where_its_store_is_named(project: Project, tmp_path: Path) -> None:
     store = plain_dataset(tmp_path / "store", {t1w("01"): small_head(), t1w("02"): small_head()})
     bids = project.heads("03")
-    (bids / "sub-01" / "anat").mkdir(parents=True)
+    (bids / "sub-01/anat").mkdir(parents=True)
     (bids / t1w("01")).symlink_to(store / t1w("01"))
     (bids / "sub-02").symlink_to(store / "sub-02")
     size = str((store / t1w("01")).stat().st_size)
@@ -192,10 +196,10 @@ ADDRESSES = [
 ]
 
 
-def clone(project: Project, source: Path | str, results: str = "results", **keys: Any) -> Ended:
+def clone(project: Project, source: Path | str, **keys: Any) -> Ended:
     """Clone a source."""
-    arguments = project.configure(dataset={"source": source, "get_attempts": 1, **keys}, results=results)
-    return project.snakemake(f"{results}/index/dataset.json", *arguments)
+    dataset = {"source": source, "get_attempts": 1, **keys}
+    return project.snakemake("results/index/dataset.json", dataset=dataset)
 
 
 @pytest.mark.parametrize("address", [ADDRESSES[0], *nightly(*ADDRESSES[1:])])
@@ -225,7 +229,7 @@ def test_addresses_of_subdatasets_are_never_options_or_commands(
     git(demo_copy, "commit", "--quiet", "-m", "hostile")
     ended = clone(project, demo_copy)
     if ended.code == 0 or key.endswith("url"):  # the others are for every sub-dataset
-        found = read_json(project.results / "index" / "dataset.json")
+        found = read_json(project.results / "index/dataset.json")
         assert found["unreachable"].keys() == sites.keys()
         assert key == "substitute" or all("its address" in reason for reason in found["unreachable"].values()), found
 
@@ -274,7 +278,7 @@ def test_the_repository_of_a_source_on_this_machine_runs_nothing(
     monkeypatch.setitem(ENVIRONMENT, "GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     mark, source = tmp_path / "ran", demo_copy if nested else demo_copy / "SiteA"
     evil = script(tmp_path / "evil", f'echo "$0 $*" >>{mark}')
-    hooks = demo_copy / "SiteA" / ".git" / "hooks"
+    hooks = demo_copy / "SiteA/.git/hooks"
     for name in EVIL_HOOKS:
         (hooks / name).unlink(missing_ok=True)
         (hooks / name).symlink_to(evil)
@@ -282,13 +286,12 @@ def test_the_repository_of_a_source_on_this_machine_runs_nothing(
     for key in (*commands, "annex.secure-erase-command", "uploadpack.packObjectsHook", "diff.external"):
         git(demo_copy / "SiteA", "config", key, str(evil))
     dataset = {"source": source, "drop": True, **({"sites": ["SiteA"]} if nested else {})}
-    arguments = project.configure(dataset=dataset, tool="bet")
-    project.succeeds("participants", *arguments)
+    project.succeeds("participants", dataset=dataset, tool="bet")
     assert not mark.exists(), mark.read_text()
     (hooks / ANNEX_HOOK).symlink_to(evil)
     for folder in project.folder.glob("neurotier-*/datasets"):
         shutil.rmtree(folder)
-    project.fails("participants", *arguments, "--forceall").says(
+    project.fails("participants", "--forceall").says(
         f"git-annex would run the hook {hooks / ANNEX_HOOK} of its repository"
     )
     assert not mark.exists(), mark.read_text()
@@ -302,9 +305,9 @@ EVIL = "externaltype=x/evil type=external"
 def evil_site(demo_copy: Path, tmp_path: Path) -> Iterator[Path]:
     """A site with a program and, as a folder of its own, a repository with a hook; none of them may run."""
     mark, site = tmp_path / "ran", demo_copy / "SiteA"
-    script(site / "git-annex-remote-x" / "evil", f"echo $0 >>{mark}")
+    script(site / "git-annex-remote-x/evil", f"echo $0 >>{mark}")
     git(site, "init", "--quiet", "--bare", "bare")
-    script(site / "bare" / "hooks" / "pre-init-annex", f"echo $0 >>{mark}")
+    script(site / "bare/hooks/pre-init-annex", f"echo $0 >>{mark}")
     for folder in ("objects", "refs"):
         (site / "bare" / folder / "kept").touch()
     git(site, "-c", "annex.largefiles=nothing", "add", "--force", "git-annex-remote-x", "bare")
@@ -327,7 +330,7 @@ def write_remotes(site: Path, words: str) -> None:
 def test_a_dataset_cannot_have_datalad_send_stored_passwords(project: Project, demo_copy: Path) -> None:
     """Its providers name both the address and the credential; DataLad's own special remote looks at them."""
     site = demo_copy / "SiteA"
-    providers = site / ".datalad" / "providers" / "evil.cfg"
+    providers = site / ".datalad/providers/evil.cfg"
     providers.parent.mkdir(parents=True)
     providers.write_text("[provider:evil]\nurl_re = http://evil/.*\nauthentication_type = http_basic_auth\n")
     git(site, "-c", "annex.largefiles=nothing", "add", "--force", str(providers))
@@ -374,7 +377,7 @@ def test_git_annex_does_not_begin_in_the_source(
     has_hook, first = hostile in ("pre-init-annex", "of its source"), source
     if has_hook:
         git(source, "update-ref", "refs/remotes/origin/git-annex", "git-annex")
-        shutil.copy(source / "bare" / "hooks" / "pre-init-annex", source / ".git" / "hooks" / "pre-init-annex")
+        shutil.copy(source / "bare/hooks/pre-init-annex", source / ".git/hooks/pre-init-annex")
     if hostile == "of its source":
         source = tmp_path / "again"
         git(tmp_path, "clone", "--quiet", str(first), str(source))
@@ -412,9 +415,9 @@ def test_site_whose_owner_has_done_what_is_told_is_installed(project: Project, d
     git(site, "annex", "initremote", "x", "type=hook", "hooktype=h", "encryption=none", "autoenable=true")
     clone(project, demo_copy).says("its special remotes would have git-annex start 'hook'")
     git(site, "annex", "enableremote", "x", "autoenable=false")
-    (project.results / "index" / "dataset.json").unlink()
+    (project.results / "index/dataset.json").unlink()
     clone(project, demo_copy).succeeded()
-    assert not read_json(project.results / "index" / "dataset.json")["unreachable"]
+    assert not read_json(project.results / "index/dataset.json")["unreachable"]
 
 
 @pytest.mark.parametrize("site", ["SiteA", *nightly("")])
@@ -426,10 +429,10 @@ def test_clone_that_was_made_before_programs_were_refused_is_made_anew(
     git(made.parent / site, "config", "remote.x.annex-externaltype", "x/evil")
     git(made.parent / "SiteB", "config", "remote.x.annex-externaltype", "ora")
     clone(project, demo_copy).succeeded().says("would have git-annex start 'x/evil', and is cloned again")
-    (project.results / "index" / "dataset.json").unlink()
+    (project.results / "index/dataset.json").unlink()
     clone(project, demo_copy).succeeded()
-    assert "x/evil" not in (made.parent / site / ".git" / "config").read_text()
-    assert not site or "annex-externaltype = ora" in (made.parent / "SiteB" / ".git" / "config").read_text()
+    assert "x/evil" not in (made.parent / site / ".git/config").read_text()
+    assert not site or "annex-externaltype = ora" in (made.parent / "SiteB/.git/config").read_text()
 
 
 # Labels
@@ -440,12 +443,11 @@ def test_label_with_a_plus_runs_through_the_whole_workflow(project: Project) -> 
     image = "sub-a+b/ses-1+2/anat/sub-a+b_ses-1+2_acq-x+y_T1w.nii.gz"
     plain_dataset(project.folder / "bids", {image: small_head(), t1w("c"): small_head(1)})
     dataset = {"source": "bids", "participants": ["sub-a+b"], "sessions": ["1+2"]}
-    project.succeeds(*project.configure(dataset=dataset, tool="bet"))
+    project.succeeds(dataset=dataset, tool="bet")
     made = project.derivatives / image.replace("_T1w", "_desc-brain_mask")
     assert made.is_file()
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-a+b"]
-    assert len(list((project.results / "figures" / "mosaics").glob("*a+b*.png"))) == 1
+    assert len(list((project.results / "figures/mosaics").glob("*a+b*.png"))) == 1
     assert "sub-a+b" in project.page("report")
     assert project.leftovers() == []
-    again = project.snakemake(*project.configure(dataset=dataset, tool="bet"))
-    assert "Nothing to be done" in again.output
+    assert "Nothing to be done" in project.snakemake(dataset=dataset, tool="bet").output

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import missing, need, nightly
 from container_images import Engine, make_tiny, tiny_root
-from hostile_host import CANARY, Host, by_participant, holding_canary
+from hostile_host import CANARY, SWITCHES, Host, by_participant, holding_canary
 from support import Ended, Project
 
 GOOD_MASK = "cp /opt/mask.nii.gz brain_mask.nii.gz"
@@ -75,12 +75,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> dict[str, t
     for kind, attacks in (("tool", TOOLS), ("app", APPS)):
         host = Host.at(tmp_path_factory.mktemp(kind) / "host")
         scripts = {label: script for label, (script, _) in attacks.items()}
-        root = tiny_root(host.folder)
-        shutil.copy(host.trap / "brain_mask.nii.gz", root / "opt" / "mask.nii.gz")
+        shutil.copy(host.trap / "brain_mask.nii.gz", tiny_root(host.folder) / "opt/mask.nii.gz")
         image = host.image(engine, by_participant(scripts, "$5"), bet=by_participant(scripts, "$1"))
         app = {"image": image, "name": "app", "group": False}
-        section = {"app": app} if kind == "app" else {"tool": {"name": "bet", "bet": {"image": image}}}
-        done[kind] = host, host.run(host.arguments(attacks, **section))
+        host.configure(attacks, **{kind: app if kind == "app" else {"name": "bet", "bet": {"image": image}}})
+        done[kind] = host, host.run("participants")
     return done
 
 
@@ -99,10 +98,10 @@ def test_an_attack_fails_its_participant_alone(
 
 
 def test_links_inside_an_output_are_kept(ran: dict[str, tuple[Host, Ended]]) -> None:
-    made = ran["app"][0].project.results / "app" / "sub-links"
+    made = ran["app"][0].project.results / "app/sub-links"
     links = {str(path.relative_to(made)): os.readlink(path) for path in made.rglob("*") if path.is_symlink()}
     assert links == {"c": "a/b", "a/d": "../c", "e": "a"}
-    assert (made / "c").read_text() == (made / "e" / "d").read_text() == "x\n"
+    assert (made / "c").read_text() == (made / "e/d").read_text() == "x\n"
 
 
 PREPARING = [
@@ -126,9 +125,8 @@ def test_a_tool_that_has_the_host_copied_or_read_when_it_is_prepared(
     image = host.image(engine, python3=f'case "$ATTACK" in\n{cases}\nesac\ntrue')
     tool = {"name": "brainextractor", "brainextractor": {"image": image}}
     for number in numbers:
-        containers = {"environment": {"ATTACK": str(number)}}
-        arguments = host.arguments(["01"], tool=tool, containers=containers)
-        host.run(arguments, "results/index/tool.json").failed().says(PREPARING[number][1])
+        host.configure(["01"], tool=tool, containers={"environment": {"ATTACK": str(number)}})
+        host.run("results/index/tool.json").failed().says(PREPARING[number][1])
         assert not list(host.project.folder.glob("neurotier-*/image-store/*.cache"))
 
 
@@ -136,8 +134,9 @@ def test_an_image_whose_mount_points_are_links(host: Host, engine: Engine) -> No
     root = tiny_root(host.folder)
     for name in ("work", "out", "data", ".neurotier"):
         (root / name).symlink_to(host.trap)
-    app = {"image": host.image(engine, "echo x >/work/x; echo x >/out/x; ls /work/inner"), "group": False}
-    assert host.run(host.arguments(["01"], app=app)).code != 0, "what the host has there is not to be seen"
+    image = host.image(engine, "echo x >/work/x; echo x >/out/x; ls /work/inner")
+    host.configure(["01"], app={"image": image, "group": False})
+    assert host.run("participants").code != 0, "what the host has there is not to be seen"
 
 
 CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
@@ -172,16 +171,15 @@ def test_a_container_of_roots_changes_nothing_of_the_machine(host: Host, engine:
     mount = 'mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; exec "$@"'  # as most machines have mounted it
     on_terminal = ["unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, "-c", ON_A_TERMINAL]
     project = Project(host.project.folder, lambda: on_terminal)
-    app = {"image": host.image(engine, TAKE_THE_MACHINE), "group": False}
-    arguments = host.arguments(["01"], app=app)
+    host.configure(["01"], app={"image": host.image(engine, TAKE_THE_MACHINE), "group": False})
     untouched, pattern = host.untouched(), CORE_PATTERN.read_text()
     try:
-        ended = project.snakemake("participants", *arguments, path=Path(f"/{CANARY.decode()}"))
+        ended = project.snakemake("participants", *SWITCHES, path=Path(f"/{CANARY.decode()}"))
         assert (CORE_PATTERN.read_text(), host.untouched()) == (pattern, untouched)
     finally:
         CORE_PATTERN.write_text(pattern)
     assert ended.code == 0, ended.output
-    opened = (project.results / "app" / "sub-01" / "opened").read_text().split()
+    opened = (project.results / "app/sub-01/opened").read_text().split()
     assert {*opened} <= HARMLESS, opened
     assert holding_canary(project.results) == []
 
@@ -194,7 +192,7 @@ def test_an_app_that_writes_out_of_its_folder_fails_alone(host: Host, engine: En
     }
     (host.folder / "image").mkdir()
     image = make_tiny(engine, host.folder / "image", by_participant(scripts, "$5"))
-    ended = host.run(host.arguments(scripts, app={"image": image, "name": "evil"}), "all").failed()
-    ended.says("neurotier: sub-00: evil: /out/d: is a link that leads out of its folder, to ")
-    assert not (host.project.results / "app" / "sub-00").exists()
-    assert (host.project.results / "app" / "sub-01" / "d" / "log").read_text() == "evil\n"
+    host.configure(scripts, app={"image": image, "name": "evil"})
+    host.run("all").failed().says("neurotier: sub-00: evil: /out/d: is a link that leads out of its folder, to ")
+    assert not (host.project.results / "app/sub-00").exists()
+    assert (host.project.results / "app/sub-01/d/log").read_text() == "evil\n"

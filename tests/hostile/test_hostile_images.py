@@ -51,8 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Ended]:
         path = (bids / t1w(label)).with_name(f"sub-{label}_{HOSTILE[name].name.partition('_')[2]}")
         path.parent.mkdir(parents=True)
         HOSTILE[name].make(path)
-    arguments = project.configure(tool="bet")
-    return project, project.fails("participants", *arguments)
+    return project, project.fails("participants", tool="bet")
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from conftest import nightly
 from container_images import Engine, tiny_root
-from hostile_host import Host
+from hostile_host import SWITCHES, Host
 from support import PATIENCE_S, lives, wait_for, words_of
 
 SOON_S = 60.0
@@ -34,12 +34,12 @@ NEVER_STARTED = "#!/bin/busybox sh\ntrap '' TERM INT HUP\nexec busybox sleep 863
 class Run:
     """A run of one participant with an app, and its processes."""
 
-    def __init__(self, host: Host, arguments: list[str]) -> None:
-        self.host, self.arguments = host, arguments
+    def __init__(self, host: Host) -> None:
+        self.host = host
 
     def start(self, sleeping: int) -> None:
         """Start it, and wait for so many processes in the container that will never end."""
-        self.snakemake = self.host.project.start("participants", *self.arguments)
+        self.snakemake = self.host.project.start("participants", *SWITCHES)
         self.find(sleeping)
 
     def find(self, sleeping: int) -> None:
@@ -78,12 +78,12 @@ def run(engine: Engine, tmp_path: Path) -> Iterator[Callable[..., Run]]:
     def make(shell: str = "", name: str = "host") -> Run:
         host = Host.at(tmp_path / name)
         if shell:
-            sh = tiny_root(host.folder) / "bin" / "sh"
+            sh = tiny_root(host.folder) / "bin/sh"
             sh.unlink()
             sh.write_text(shell)
             sh.chmod(0o755)
-        image = host.image(engine, KILLER)
-        runs.append(Run(host, host.arguments(["01"], app={"image": image, "group": False})))
+        host.configure(["01"], app={"image": host.image(engine, KILLER), "group": False})
+        runs.append(Run(host))
         return runs[-1]
 
     yield make
@@ -129,7 +129,7 @@ def test_what_outlives_even_its_guard_is_ended_by_the_next_start(run: Callable[.
         if lives(one.engine):
             break
     assert one.inside(), "nobody was left to end it"
-    one.host.run([*one.arguments, "--forcerun", "index_dataset"], "ready").succeeded()
+    one.host.run("ready", "--forcerun", "index_dataset").succeeded()
     wait_for(one.ended, within_s=SOON_S)  # the kernel ends the others with the container's first process
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import missing
-from slurm_cluster import wait_until
-from support import NOBODY, PATIENCE_S, STAND_INS, Project, listening, processes_in
+from support import NOBODY, PATIENCE_S, STAND_INS, Project, listening, processes_in, wait_for
 
 STAGED = {
     "tiers": ["local"],
@@ -62,19 +61,16 @@ def join(port: int, folder: Path) -> str:
 
 def test_nobody_else_joins_what_staging_starts(project: Project, attacker: Path, staging_engines: None) -> None:
     """Ray runs what it is sent only for who has the token; SST, which asks for none, is in a network of its own."""
-    snakemake = project.start("staging", *project.configure(staging=STAGED))
+    snakemake = project.start("staging", staging=STAGED)
     try:
-        wait_until(lambda: any(project.folder.glob("neurotier-*/**/writer-0.bp.sst")), "the stream of SST")
+        wait_for(lambda: any(project.folder.glob("neurotier-*/**/writer-0.bp.sst")), snakemake)
         assert listening(project.folder) == set()
-        max(
-            processes_in(project.folder, "staging.program"), key=psutil.Process.create_time
-        ).kill()  # the next engine's turn
+        newest = max(processes_in(project.folder, "staging.program"), key=psutil.Process.create_time)
+        newest.kill()  # the next engine's turn
 
-        wait_until(lambda: bool(processes_in(project.folder, "ray::Reader")), "Ray's reader")
-        (program,), (store,) = (
-            processes_in(project.folder, "staging.program"),
-            processes_in(project.folder, "gcs_server"),
-        )
+        wait_for(lambda: processes_in(project.folder, "ray::Reader"), snakemake)
+        (program,) = processes_in(project.folder, "staging.program")
+        (store,) = processes_in(project.folder, "gcs_server")
         program.suspend()  # so that no processor is busy meanwhile
         assert listening(project.folder) == {"127.0.0.1"}
         token = Path(store.environ()["RAY_AUTH_TOKEN_PATH"])
@@ -103,7 +99,6 @@ def test_what_cannot_be_closed_is_not_started(
     """Where nobody may have a network of his own, what needs one is refused in a line."""
     denied = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
     confined = Project(project.folder, lambda: ["unshare", "--user", "--map-root-user", "sh", "-c", denied, "sh"])
-    arguments = confined.configure(**{target: section})
-    ended = confined.fails(target, *arguments, path=STAND_INS / "mpi")
+    ended = confined.fails(target, path=STAND_INS / "mpi", **{target: section})
     (line,) = ended.lines(f"target {target}: {who} listens on all addresses and obeys any user, and this system gives")
     assert line.endswith(f"; have user namespaces allowed, or take {instead}")

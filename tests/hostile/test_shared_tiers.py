@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,14 +20,11 @@ import psutil
 import pytest
 from conftest import missing, nightly
 from neurotier.core.places import short_hash
-from slurm_hosts import who_may_read
+from slurm_hosts import USER, becoming, give
 from support import NOBODY, ROOT, STAND_INS, Ended, Project, git, private_folder, script, t1w
 
 OTHER_USER = NOBODY
-"""Processes of the attacker run under it."""
-
-ORDINARY = "games"
-"""An ordinary user, whose runs are attacked."""
+"""Processes of the attacker run under it; an ordinary user's runs are attacked."""
 
 WORD = "planted"
 """A password."""
@@ -63,9 +60,9 @@ def victim() -> Iterator[Path]:
     """A folder of this user's with a file that nobody else may read or lose."""
     with tempfile.TemporaryDirectory(prefix="victim-", dir="/dev/shm") as name:
         (Path(name) / "sub-01").mkdir()
-        (Path(name) / "sub-01" / "precious").write_text("canary")
+        (Path(name) / "sub-01/precious").write_text("canary")
         yield Path(name)
-        assert (Path(name) / "sub-01" / "precious").read_text() == "canary"
+        assert (Path(name) / "sub-01/precious").read_text() == "canary"
         assert sorted(path.name for path in Path(name).rglob("*")) == ["precious", "sub-01"]
 
 
@@ -88,47 +85,31 @@ def as_other_user(script: str) -> None:
 def ordinary(tier: Path) -> Project:
     """A project of an ordinary user, in a home with 26 files where a run would look for what it may remove."""
     home = tier / "home"
-    project = Project.at(home / "project", before=lambda: becoming(ORDINARY, tier))
+    project = Project.at(home / "project", before=partial(becoming, USER, home))
     project.heads("01")
-    precious = home / "data" / "state" / "told"
+    precious = home / "data/state/told"
     precious.mkdir(parents=True)
     for number in range(26):
         (precious / str(number)).write_text("canary")
-    own(home)
+    give(home)
     return project
 
 
-def becoming(user: str, tier: Path) -> list[str]:
-    """Words before a command of a user who has Python, though it may lie in root's home, and a home on the tier."""
-    return [*who_may_read(user, tier / "kept"), "env", f"HOME={tier / 'home'}"]
+def configure(project: Project, tiers: Mapping[str, Path] = {}, **sections: object) -> None:
+    """A project in memory whose tool does nothing."""
+    project.configure(tiers={"local": {"path": ".", "kind": "tmpfs"}, **tiers}, tool="noop", **sections)
 
 
-def own(folder: Path) -> None:
-    """Give a folder and all in it to the ordinary user."""
-    subprocess.run(["chown", "--recursive", "--no-dereference", f"{ORDINARY}:{ORDINARY}", str(folder)], check=True)
-
-
-def given(project: Project, **sections: object) -> list[str]:
-    """Arguments for a project in memory whose tool does nothing."""
-    sections = {"tool": "noop", **sections}
-    tiers = {"local": {"path": ".", "kind": "tmpfs"}, **sections.pop("tiers", {})}  # type: ignore[dict-item]
-    return project.configure(tiers=tiers, **sections)
-
-
-def results_in(tier: Path, results: str, project: Project) -> list[str]:
-    """Arguments for results at a path below the tier."""
-    return given(project, tiers={"place": tier}, placement={"results": "place"}, results=results)
+def put_results(tier: Path, results: str, project: Project) -> None:
+    """Configure a project whose results are at a path below the tier."""
+    configure(project, {"place": tier}, placement={"results": "place"}, results=results)
 
 
 def run(project: Project, tier: Path, results_tier: str = "local", path: Path | None = None) -> Ended:
     """One participant with a stand-in for bet, or that of a folder, its intermediates on the tier."""
     project.heads("01")
-    arguments = project.configure(
-        tool="bet",
-        tiers={"shared": tier},
-        placement={"work": "shared", "results": results_tier},
-    )
-    return project.snakemake("participants", *arguments, path=path)
+    placement = {"work": "shared", "results": results_tier}
+    return project.snakemake("participants", path=path, tool="bet", tiers={"shared": tier}, placement=placement)
 
 
 def refused(ended: Ended, part: str) -> None:
@@ -166,7 +147,7 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     """A private image stays private: seen while the tool runs, which looks at what it was given."""
     seen = project.folder / "seen"
     look = f'stat -c "%a %n" "$1" "$(dirname "$1")" {private_folder(tier)} >>{seen}; exec {STAND_INS}/bet "$@"'
-    spy = script(project.folder / "bin" / "bet", look).parent
+    spy = script(project.folder / "bin/bet", look).parent
     (project.heads("01") / t1w("01")).chmod(0o600)
     run(project, tier, path=spy).succeeded()
     modes = [line.split()[0] for line in seen.read_text().splitlines()]
@@ -178,7 +159,7 @@ def test_a_link_that_is_there_when_a_run_ends_keeps_nobody_from_learning_how(
     project: Project, tier: Path, victim: Path
 ) -> None:
     ours = private_folder(tier)
-    plants = script(project.folder / "bin" / "bet", f"mv {ours} {tier}/away; ln -s {victim} {ours}; exit 1").parent
+    plants = script(project.folder / "bin/bet", f"mv {ours} {tier}/away; ln -s {victim} {ours}; exit 1").parent
     (line,) = run(project, tier, path=plants).failed().lines("failed  sub-01: ")
     assert f"{ours} is a link" in line
     assert (project.results / "report.html").exists()
@@ -198,9 +179,9 @@ def test_results_below_what_another_user_made_are_refused(
     ordinary: Project, tier: Path, planted: str, results: str, why: str
 ) -> None:
     as_other_user(f"cd {tier}; {planted.format(home=tier / 'home')}")
-    ended = ordinary.snakemake("participants", *results_in(tier, results, ordinary))
-    refused(ended, f"is {why} that user nobody made where everybody may write")
-    assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
+    put_results(tier, results, ordinary)
+    refused(ordinary.snakemake("participants"), f"is {why} that user nobody made where everybody may write")
+    assert len(list((tier / "home/data/state/told").iterdir())) == 26
 
 
 def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project, tier: Path) -> None:
@@ -209,15 +190,15 @@ def test_a_link_of_another_user_is_refused_by_all_that_removes(ordinary: Project
     lab.mkdir(mode=0o755)
     (lab / "link").symlink_to(tier / "home")
     os.chown(lab / "link", OTHER_USER, OTHER_USER, follow_symlinks=False)
-    arguments = results_in(tier, "lab/link/data", ordinary)
+    put_results(tier, "lab/link/data", ordinary)
     for ended in (
-        ordinary.snakemake("participants", *arguments),
-        ordinary.snakemake("participants", *arguments, "--delete-all-output"),
-        ordinary.neurotier("images", str(lab / "link" / "data"), "--remove-unused", "0"),
-        ordinary.neurotier("jobs", str(lab / "link" / "data"), "--cancel"),
+        ordinary.snakemake("participants"),
+        ordinary.snakemake("participants", "--delete-all-output"),
+        ordinary.neurotier("images", str(lab / "link/data"), "--remove-unused", "0"),
+        ordinary.neurotier("jobs", str(lab / "link/data"), "--cancel"),
     ):
         refused(ended, f"{lab / 'link'} is a link that user nobody made")
-    assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
+    assert len(list((tier / "home/data/state/told").iterdir())) == 26
 
 
 def test_a_folder_of_snakemake_s_that_another_user_made_is_refused(ordinary: Project, tier: Path) -> None:
@@ -225,9 +206,12 @@ def test_a_folder_of_snakemake_s_that_another_user_made_is_refused(ordinary: Pro
     ordinary.folder.chmod(0o1777)
     planted = f"mkdir -m 777 .snakemake; ln -s {tier}/home/data/state .snakemake/metadata"
     as_other_user(f"cd {ordinary.folder}; {planted}")
-    ended = ordinary.snakemake("participants", *results_in(tier, "mine", ordinary))
-    refused(ended, f"Snakemake's folder: {ordinary.folder}/.snakemake is a folder that user nobody made")
-    assert len(list((tier / "home" / "data" / "state" / "told").iterdir())) == 26
+    put_results(tier, "mine", ordinary)
+    refused(
+        ordinary.snakemake("participants"),
+        f"Snakemake's folder: {ordinary.folder}/.snakemake is a folder that user nobody made",
+    )
+    assert len(list((tier / "home/data/state/told").iterdir())) == 26
 
 
 @pytest.mark.parametrize(
@@ -235,10 +219,8 @@ def test_a_folder_of_snakemake_s_that_another_user_made_is_refused(ordinary: Pro
 )
 def test_a_tier_that_another_user_made_is_refused(ordinary: Project, tier: Path, planted: str) -> None:
     as_other_user(f"cd {tier}; {planted}")
-    tiers = {"planted": tier / "tier"}
-    arguments = given(ordinary, tiers=tiers, placement={"work": "planted"})
-    ended = ordinary.snakemake("participants", *arguments)
-    refused(ended, "tier 'planted': ")
+    configure(ordinary, {"planted": tier / "tier"}, placement={"work": "planted"})
+    refused(ordinary.snakemake("participants"), "tier 'planted': ")
     assert not ordinary.results.exists()
     assert not list(tier.glob("**/neurotier-*"))
 
@@ -247,42 +229,43 @@ def test_a_folder_that_everybody_may_change_is_refused(ordinary: Project, tier: 
     """As an ordinary user's own, it is to be closed, once it is clear what others have put there."""
     (tier / "open").mkdir()
     (tier / "open").chmod(0o777)
-    ended = ordinary.fails("participants", *results_in(tier, "open/mine", ordinary))
-    ended.says(f"{tier}/open is a folder of user root that everybody may write to; check who has written there")
+    put_results(tier, "open/mine", ordinary)
+    ordinary.fails("participants").says(
+        f"{tier}/open is a folder of user root that everybody may write to; check who has written there"
+    )
     assert not list((tier / "open").iterdir())
 
 
 def test_a_working_folder_of_another_user_is_refused_in_a_line(ordinary: Project) -> None:
     """As a colleague's checkout; to look at its targets is allowed."""
-    arguments = given(ordinary)
+    configure(ordinary)
     os.chown(ordinary.folder, 0, 0)
-    ordinary.fails("participants", *arguments).says(
+    ordinary.fails("participants").says(
         f"neurotier: {ordinary.folder}: you may not write to it, or it is mounted read-only;"
     )
-    ordinary.succeeds("--list", *arguments).says("participants")
+    ordinary.succeeds("--list").says("participants")
 
 
 def test_a_group_shares_a_folder_and_others_lock_and_learn_nothing(ordinary: Project, tier: Path) -> None:
     """A colleague's folder is used; who holds all that can be opened holds up nobody, and can watch."""
     lab = tier / "lab"
     lab.mkdir()
-    shutil.chown(lab, OTHER_USER, ORDINARY)
+    shutil.chown(lab, OTHER_USER, USER)
     lab.chmod(0o2775)
     results = lab / "me"
-    arguments = results_in(tier, "lab/me", ordinary)
-    ended = ordinary.succeeds("participants", *arguments)
-    (results / "state" / "lock").chmod(0o644)  # as by a chmod of the whole folder
-    ordinary.succeeds("participants", *arguments)
-    other = [*becoming(str(OTHER_USER), tier), sys.executable]
+    put_results(tier, "lab/me", ordinary)
+    ordinary.succeeds("participants")
+    (results / "state/lock").chmod(0o644)  # as by a chmod of the whole folder
+    ordinary.succeeds("participants")
+    other = [*becoming(OTHER_USER, tier / "home"), sys.executable]
     subprocess.run([*other, "-m", "neurotier", "watch", str(results), "--once"], cwd=ROOT / "workflow", check=True)
     hold = [*other, "-c", HOLD, str(tier)]
     with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert int(holder.stdout.readline()) > 10
-        ended = ordinary.snakemake("participants", *arguments, "--forceall")
+        ended = ordinary.snakemake("participants", "--forceall")
         holder.communicate()
-    assert ended.code == 0, ended.output
-    assert ended.analysed == ["sub-01"]
+    assert ended.succeeded().analysed == ["sub-01"]
 
 
 class Closed(SimpleHTTPRequestHandler):
@@ -312,19 +295,20 @@ def test_the_token_of_a_source_is_used_and_not_shown_to_others(ordinary: Project
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Closed, directory=str(demo_copy))) as server:
         threading.Thread(target=server.serve_forever).start()
         source = f"http://me:{WORD}@127.0.0.1:{server.server_port}"
-        arguments = ["results/campaign/plan.tsv", *given(ordinary, campaign=campaign), "--config"]
+        configure(ordinary, campaign=campaign)
+        arguments = ["results/campaign/plan.tsv", "--config"]
         refused, planned = (
             ordinary.snakemake(*arguments, f"dataset={{source: '{source}/{path}', get_attempts: 1}}")
             for path in ("ds", "")
         )
         server.shutdown()
     assert refused.code != 0
-    assert planned.code == 0, planned.output
+    planned.succeeded()
     kept = [file.read_text() for file in ordinary.folder.glob(".snakemake/metadata/*")]
     assert any("'placements'" in text for text in kept), "Snakemake keeps what rules are given"
     assert not any(WORD in text for text in kept)
     assert f"Basic {base64.b64encode(f'me:{WORD}'.encode()).decode()}" in Closed.seen
-    for user, found in ((ORDINARY, True), (OTHER_USER, False)):
+    for user, found in ((USER, True), (OTHER_USER, False)):
         looked = ["grep", "--recursive", "--files-with-matches", "--no-messages", WORD, str(ordinary.folder)]
         done = subprocess.run(looked, user=user, group=user, extra_groups=[], capture_output=True, text=True)
         assert bool(done.stdout) == found, done.stdout

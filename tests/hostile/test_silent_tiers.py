@@ -35,13 +35,11 @@ def silent() -> Iterator[Path]:
 def test_a_run_on_a_silent_tier_ends_in_a_line(silent: Path, project: Project) -> None:
     project.heads("01")
     far = {"far": {"path": silent, "kind": "network"}}
-    given = project.configure(tool="noop", tiers=far, placement={"work": "far"})
-    ended = project.snakemake("check", *given)
+    ended = project.snakemake("check", tool="noop", tiers=far, placement={"work": "far"})
     assert ended.code == 1
     ended.says(f"tier 'far': {silent} does not answer within 20 s")
-    given = project.configure(tool="noop", tiers=far)
-    ended = project.succeeds("participants", *given)
-    ended = project.snakemake("check", *given)
+    ended = project.succeeds("participants", tool="noop", tiers=far)
+    ended = project.snakemake("check")
     (table,) = (project.results / "check").glob("*.tsv")
     found = {row["tier"]: row for row in project.table(f"check/{table.name}")}
     assert (found["far"]["there"], found["far"]["writable"]) == ("false", "false")
@@ -51,22 +49,20 @@ def test_a_run_on_a_silent_tier_ends_in_a_line(silent: Path, project: Project) -
 @pytest.mark.parametrize("key", ["dataset.source", "results"])
 def test_a_folder_that_is_named_without_a_tier_is_named_too(silent: Path, project: Project, key: str) -> None:
     far = str(silent / "study")
-    given = project.configure(
-        tool="noop", **{"dataset": {"source": far}} if key == "dataset.source" else {"results": far}
+    ended = project.fails(
+        "participants", tool="noop", **{"dataset": {"source": far}} if key == "dataset.source" else {"results": far}
     )
-    ended = project.fails("participants", *given)
     ended.says(f"config key {key}: {silent}")
     assert "does not answer within 20 s" in ended.output
 
 
 def test_the_silent_work_tier_of_a_killed_run_is_named_and_left(silent: Path, project: Project) -> None:
     project.heads("01")
-    far = {"far": {"path": silent, "kind": "network"}}
-    project.succeeds("participants", *project.configure(tool="noop", tiers=far))
-    (facts,) = (project.results / "state" / "runs").glob("*.json")
+    project.succeeds("participants", tool="noop", tiers={"far": {"path": silent, "kind": "network"}})
+    (facts,) = (project.results / "state/runs").glob("*.json")
     killed = read_json(facts)
     del killed["ended_s"]
     killed["settings"]["placement"]["work"] = "far"
     facts.write_text(json.dumps(killed))
-    ended = project.succeeds("participants", *project.configure(tool="noop"))
+    ended = project.succeeds("participants", tool="noop")
     ended.says(f"of the killed run {facts.stem} stay: tier 'far': {silent} does not answer within 20 s")

@@ -44,12 +44,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Ended]:
     good: tuple[Callable[[Path], object], str] = (partial(write, content=gzip.compress(header() + BINARY)), "")
     for label, (make, _) in {**MASKS, "good": good}.items():
         (made / f"sub-{label}").mkdir(parents=True)
-        make(made / f"sub-{label}" / "brain_mask.nii.gz")
+        make(made / f"sub-{label}/brain_mask.nii.gz")
     (folder / "bet").write_text(TOOL.format(made=made))
     (folder / "bet").chmod(0o755)
     project.heads("good", *MASKS)
-    arguments = project.configure(tool="bet")
-    return project, project.fails("participants", *arguments, path=folder)
+    return project, project.fails("participants", path=folder, tool="bet")
 
 
 @pytest.mark.parametrize("label", MASKS)

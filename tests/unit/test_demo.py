@@ -83,7 +83,7 @@ def test_a_taken_folder_is_left_alone(tmp_path: Path) -> None:
 def test_it_is_made_where_git_would_sign_commits(tmp_path: Path) -> None:
     (tmp_path / ".gitconfig").write_text("[commit]\n gpgSign = true\n[gpg]\n program = false\n")
     project = Project.at(tmp_path / "project", lambda: ["env", f"HOME={tmp_path}"])
-    project.succeeds("make_demo_dataset", *project.configure(demo={"voxel_size_mm": 4.0}))
+    project.succeeds("make_demo_dataset", demo={"voxel_size_mm": 4.0})
 
 
 def test_an_interrupted_make_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from configured import settings_at
-from devices import output
 from neurotier.core.errors import TierError, ToolError
 from neurotier.core.places import Places
 from neurotier.core.tables import Row, columns, write_table
@@ -31,7 +30,7 @@ from neurotier.storage.probe.small_files import LEAST_FILES, OPERATIONS, measure
 from neurotier.storage.probe.walk import Measurement, Walk, concurrency, one_stream, probe_rows
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of, read_plain
-from support import JOB_ENVIRONMENT, PATIENCE_S, processes_in, wait_for, while_running
+from support import JOB_ENVIRONMENT, PATIENCE_S, processes_in, system, wait_for, while_running
 from workloads import throttled
 
 ALONE = """
@@ -173,14 +172,14 @@ def test_a_page_cache_that_is_not_passed_by_is_seen() -> None:
     """
     with throttled(128, THROTTLE_BYTES_PER_S) as folder:
         assert find_access(folder, "block") == Access("libaio", direct=True)
-        device = output("findmnt", "-no", "SOURCE", str(folder)).strip()
-        output("umount", str(folder))
-        output("mount", "-o", "data=journal", device, str(folder))
+        device = system("findmnt", "-no", "SOURCE", str(folder)).strip()
+        system("umount", str(folder))
+        system("mount", "-o", "data=journal", device, str(folder))
         assert find_access(folder, "block") == Access("psync", direct=False)
         if shutil.which("mkfs.btrfs"):
-            output("umount", str(folder))
-            output("mkfs.btrfs", "-q", "-f", device)
-            output("mount", device, str(folder))
+            system("umount", str(folder))
+            system("mkfs.btrfs", "-q", "-f", device)
+            system("mount", device, str(folder))
             assert find_access(folder, "block") == Access("libaio", direct=True)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import missing
 from container_images import Engine, make_tiny
-from support import Project
+from support import Project, numbered
 
 pytestmark = pytest.mark.alone
 
@@ -43,22 +43,20 @@ def known_s(rows: list[dict[str, str]], *columns: str) -> float:
 
 def test_a_container_has_an_account(project: Project, engine: Engine, tmp_path: Path, accounting: str) -> None:
     """Twice as many participants at once as there are cores: all of it is computing and waiting for a core."""
-    labels = [f"{number:02d}" for number in range(2 * len(os.sched_getaffinity(0)))]
-    project.heads(*labels)
+    at_once = 2 * len(os.sched_getaffinity(0))
+    project.heads(*numbered(at_once))
     app = {"image": make_tiny(engine, tmp_path, APP), "name": "tiny"}
-    given = project.configure(app=app, shares={"participants": 1})
-    project.succeeds(*given, "--sdm", "apptainer", cores=len(labels))
+    project.succeeds("--sdm", "apptainer", cores=at_once, app=app, shares={"participants": 1})
     rows = project.table("profile/profile.tsv")
     computing = [row for row in rows if row["phase"] == "compute"]
-    assert len(computing) == len(labels)
+    assert len(computing) == at_once
     for row in rows:
         assert row["account"] != "n/a", row
         assert known_s([row], *CAUSES, "residual_s") == pytest.approx(float(row["wall_s"]), abs=1e-4)
     explained_s = known_s(computing, "account_user_s", "account_system_s", "account_run_queue_s")
     assert explained_s == pytest.approx(known_s(computing, "wall_s"), rel=0.1)
-    (run,) = project.table("profile/runs.tsv")
+    run = project.only_run
     assert "n/a" not in (run["account_run_queue_sum_s"], run["account_block_io_sum_s"])
-    page = project.page("report")
-    (most,) = set(re.findall(r"faster tier saves at most (?:about )?([\d.]+)\s%\.", page))
+    (most,) = set(re.findall(r"faster tier saves at most (?:about )?([\d.]+)\s%\.", project.page("report")))
     elsewhere_s = known_s(rows, "wall_s") - known_s(rows, "account_user_s", "account_run_queue_s")
     assert float(most) / 100 <= elsewhere_s / known_s(rows, "wall_s") + 0.03

@@ -29,7 +29,7 @@ def keys_without_content(folder: Path) -> Path:
     for number in range(100):
         for session in range(1, 2 + number % 2):
             name = f"sub-{25000 + number:07d}"
-            image = folder / name / f"ses-{session}" / "anat" / f"{name}_ses-{session}_run-1_T1w.nii.gz"
+            image = folder / name / f"ses-{session}/anat/{name}_ses-{session}_run-1_T1w.nii.gz"
             image.parent.mkdir(parents=True)
             key = f"SHA256E-s{8_000_000 + 50_000 * number}--{number:062x}{session:02x}.nii.gz"
             image.symlink_to(f"../../../.git/annex/objects/aa/bb/{key}/{key}")
@@ -48,8 +48,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
         "small": {"path": memory_folder / "small", "kind": "tmpfs", "capacity": "30 MiB"},
     }
     common = {"tiers": tiers, "tool": "noop", "probe": SMALL}
-    arguments = project.configure(dataset=demo_source, **common)
-    ended = project.succeeds("advise", *arguments)
+    ended = project.succeeds("advise", dataset=demo_source, **common)
     ended.says("local (in use)  2        as found")
     (advice,) = ended.lines("Advice: ")
     rows = project.table("advice/advice.tsv")
@@ -63,20 +62,20 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     assert advice.removeprefix("Advice: ").rstrip(".") in project.page("advice").replace("&#39;", "'")
     assert "On local, in use: " in project.page("advice")
 
-    (project.results / "index" / "images.tsv").unlink()
+    (project.results / "index/images.tsv").unlink()
     project.records()[0].unlink()
-    project.succeeds("advise", *arguments)
+    project.succeeds("advise")
     records = {path: path.read_text() for path in project.records()}
     assert len(records) == 2, "who was lost with the index is analysed again"
 
-    project.succeeds(*arguments)
+    project.succeeds()
     assert {path: path.read_text() for path in records} == records
     assert "Predicted and measured" in project.page("report")
 
     keys = keys_without_content(tmp_path / "keys")
-    arguments = project.configure(dataset=keys, results="keys", advice={"calibration": "results"}, **common)
-    shutil.copytree(project.results / "probe", project.folder / "keys" / "probe")
-    ended = project.succeeds("advise", *arguments, cores=8)
+    project.configure(dataset=keys, results="keys", advice={"calibration": "results"}, **common)
+    shutil.copytree(project.results / "probe", project.folder / "keys/probe")
+    ended = project.succeeds("advise", cores=8)
     ended.says("100 participants to analyse", "CPU time and bytes by 4 records of results")
     (tmpfs,) = (
         line
@@ -85,8 +84,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     )
     assert tmpfs.endswith("yes"), "a run there waits for room"
 
-    arguments = project.configure(dataset=keys, results="alone", **common)
-    project.fails("advise", *arguments).says(
+    project.fails("advise", dataset=keys, results="alone", **common).says(
         "cannot be analysed as a calibration: git-annex knows of no copy of its content"
     )
 
@@ -108,8 +106,7 @@ def test_a_tier_whose_writers_must_wait_is_not_advised(project: Project, waiting
     voxels = np.random.default_rng(0).integers(0, 4096, (160, 160, 120)).astype(np.int16)
     image = gzip.compress(nib.Nifti1Image(voxels, np.eye(4)).to_bytes(), compresslevel=0)
     plain_dataset(project.folder / "bids", {t1w(f"{number:02d}"): image for number in range(4)})
-    arguments = project.configure(tiers=waiting_tiers, tool="noop", probe=SMALL | {"share": 0.5})
-    ended = project.succeeds("advise", *arguments)
+    ended = project.succeeds("advise", tiers=waiting_tiers, tool="noop", probe=SMALL | {"share": 0.5})
     rows = {row["placement"]: row for row in project.table("advice/advice.tsv")}
     fast, slow = ([rows[name] for name in names] for names in (("local", "tmpfs"), waiting_tiers))
     assert max(float(row["high_s"]) for row in fast) < min(float(row["low_s"]) for row in slow), ended.output
@@ -126,12 +123,12 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     campaign = {"placements": {"disk": {}}, "parallelism": [2], "cache": ["cold", "warm"], "repetitions": 1}
     dataset = {"source": demo_source, "drop": True}
     given = {"dataset": dataset, "tool": "noop", "probe": SMALL, "campaign": campaign}
-    arguments = project.configure(**given, validity={"others_cpu_share": 0.3})
-    while_trying = project.results / "advice" / ".rehearsal.partial"
+    project.configure(**given, validity={"others_cpu_share": 0.3})
+    while_trying = project.results / "advice/.rehearsal.partial"
     processors = len(os.sched_getaffinity(0))
     with busy_loops(4 * processors, str(while_trying)):
-        project.succeeds("advise", *arguments)
-    found = read_json(project.results / "advice" / "rehearsal.json")
+        project.succeeds("advise")
+    found = read_json(project.results / "advice/rehearsal.json")
     assert found["why"] == ""
     records = found["shared"]["records"]
     assert [len(record["phases"]) for record in records] == [4, 4]
@@ -153,4 +150,4 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     assert "The calibration was disturbed: others took" in said
     (had,) = re.findall(r"Others had (\d+\.\d) busy processes", said)
     assert float(had) > 2 * processors, "those that wait for a processor count, too"
-    assert not project.snakemake("advise", *arguments).lines("once more")
+    assert not project.snakemake("advise").lines("once more")

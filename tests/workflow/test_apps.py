@@ -41,9 +41,9 @@ def study(project: Project) -> None:
 
 def example(name: str, project: Project, results: str = "", **sections: Any) -> list[str]:
     """Arguments for an example as it is shipped, and a configuration over it."""
-    _, own = project.configure(**sections)
+    project.configure(**sections)
     given = ["--config", f"results={results}"] if results else []
-    return ["--configfile", str(ROOT / "config" / "examples" / f"{name}.yaml"), own, *given, *SDM]
+    return ["--configfile", f"config/examples/{name}.yaml", "own.yaml", *given, *SDM]
 
 
 def calls_in(log: Path) -> list[str]:
@@ -68,7 +68,7 @@ def test_mriqc_by_session_and_at_the_group_level(project: Project, study: None, 
     participant = "/data /out participant --participant-label 01 --session-id"
     assert calls_in(made.log("sub-01")) == [f"{participant} {session} {common}" for session in "12"]
     assert len(calls_in(made.log("sub-02"))) == 1
-    (log,) = (made.results / "logs" / "run_group_level").glob("*.log")
+    (log,) = (made.results / "logs/run_group_level").glob("*.log")
     assert calls_in(log) == ["/data /out group -w /work/intermediate --nprocs 3 --mem-gb 2 --no-sub --notrack"]
     assert len((made.derivatives / "group.tsv").read_text().splitlines()) == 2 * 3
     record = made.record("sub-01")
@@ -76,7 +76,7 @@ def test_mriqc_by_session_and_at_the_group_level(project: Project, study: None, 
     assert (record["tool"], record["container"]) == ("mriqc", f"sha256:{sha256(image)}")
     phases = [phase["phase"] for phase in record["phases"]]
     assert phases == ["start_up", "stage_in", "container_start", "compute", "stage_out"]
-    assert read_json(made.results / "index" / "image.json")["sha256"] == sha256(image)
+    assert read_json(made.results / "index/image.json")["sha256"] == sha256(image)
     assert project.leftovers() == []
 
 
@@ -86,7 +86,7 @@ def test_fmriprep_with_licence_templates_and_filters(
 ) -> None:
     (project.folder / "license.txt").write_text("me@example.org\n")
     (project.folder / "fmriprep-filter.json").write_text('{"t1w": {"session": "1"}}\n')
-    template = project.folder / "templateflow" / "tpl-MNI152NLin2009cAsym" / "tpl-MNI152NLin2009cAsym_T1w.nii.gz"
+    template = project.folder / "templateflow/tpl-MNI152NLin2009cAsym/tpl-MNI152NLin2009cAsym_T1w.nii.gz"
     template.parent.mkdir(parents=True)
     template.write_text("template\n")
     app = {"image": make_tiny(engine, tmp_path, APP), "threads": 2, "memory_mb": 1500}
@@ -102,7 +102,7 @@ def test_fmriprep_with_licence_templates_and_filters(
     assert calls_in(made.log("sub-01")) == [f"{participant} 01 {arguments}"]
     seen = made.log("sub-01").read_text().splitlines()
     assert {'{"t1w": {"session": "1"}}', "me@example.org", "template"} <= set(seen)
-    caches = read_json(made.results / "index" / "caches.json")
+    caches = read_json(made.results / "index/caches.json")
     assert made.record("sub-01")["caches"] == {"templateflow": f"sha256:{caches['templateflow']['sha256']}"}
     (placed,) = project.folder.glob("neurotier-*/images/templateflow-*.folder")
     assert [path.name for path in placed.rglob("*.nii.gz")] == [template.name]
@@ -137,9 +137,10 @@ def test_what_an_app_is_asked_for_counts_also_in_a_folder_that_was_moved(
     ]
 
     def run(results: str, *words: str, dataset: Any = "bids", **app: Any) -> Project:
-        given = project.configure(app={"image": images[0], "group": True} | app, results=results, dataset=dataset)
-        project.succeeds("all", *given, *SDM, *words)
-        project.succeeds("all", *given, *SDM).says("Nothing to be done")
+        project.succeeds(
+            "all", *SDM, *words, app={"image": images[0], "group": True} | app, results=results, dataset=dataset
+        )
+        project.succeeds("all", *SDM).says("Nothing to be done")
         return Project(project.folder, results_name=results)
 
     run("first").results.rename(project.folder / "second")

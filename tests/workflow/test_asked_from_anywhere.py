@@ -18,8 +18,7 @@ def runs(project: Project, tiny_image: Path) -> Project:
         image = project.folder / f"{name}.sif"
         image.write_bytes(tiny_image.read_bytes() + name.encode())
         tool = {"name": "bet", "bet": {"image": image}}
-        given = project.configure(tool=tool, results=name)
-        project.succeeds(f"{name}/index/image.json", *given, "--sdm", "apptainer")
+        project.succeeds(f"{name}/index/image.json", "--sdm", "apptainer", tool=tool, results=name)
     return project
 
 
@@ -32,8 +31,7 @@ def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> N
     def asked(*words: str) -> Ended:
         return other.neurotier(*words)
 
-    seen = asked("watch", str(runs.folder / "one"), "--once")
-    assert " done after" in seen.output
+    assert " done after" in asked("watch", str(runs.folder / "one"), "--once").output
     both = names(runs)
     listed = asked("images", str(runs.folder / "one")).output.splitlines()
     assert listed[0].startswith(f"{len(listed) - 1} kept in {runs.folder}/neurotier-"), "whose store it is"
@@ -51,16 +49,16 @@ def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> N
 
 def test_results_may_be_an_absolute_path(project: Project, tmp_path: Path) -> None:
     project.heads("00")
-    results = tmp_path / "elsewhere" / "out"
-    given = project.configure(tool="noop", results=results)
-    project.fails("participants", *given).says(f"config key results: {results.parent} is not an existing folder")
+    results = tmp_path / "elsewhere/out"
+    project.fails("participants", tool="noop", results=results).says(
+        f"config key results: {results.parent} is not an existing folder"
+    )
     results.parent.mkdir()
-    ended = project.succeeds("participants", *given)
-    assert "1 T1w image of 1 participant; 0 skipped" in ended.output
-    assert list((results / "profile" / "records").rglob("sub-00.json"))
+    assert "1 T1w image of 1 participant; 0 skipped" in project.succeeds("participants").output
+    assert list((results / "profile/records").rglob("sub-00.json"))
     assert not project.results.exists()
     project.neurotier("watch", str(results), "--once").succeeded()
-    project.snakemake("participants", *given).says("Nothing to be done")
+    project.snakemake("participants").says("Nothing to be done")
 
 
 def names(project: Project) -> set[str]:
@@ -71,8 +69,7 @@ def names(project: Project) -> set[str]:
 
 def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
     project.heads("00")
-    given = project.configure(tool="noop")
-    project.succeeds("results/index/tool.json", *given)
+    project.succeeds("results/index/tool.json", tool="noop")
     here = project.folder / "here"
     shutil.copytree(project.results, here)
     for command in (["watch", "--once"], ["images"], ["jobs"]):
@@ -81,46 +78,46 @@ def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
         assert ended.code == 78
         said = f"neurotier: {here}: its last run was in {project.results}: this folder was moved or copied; "
         assert ended.output == said + "start a run here, or name that folder\n"
-    project.succeeds("here/index/tool.json", *given, "--config", "results=here")
+    project.succeeds("here/index/tool.json", "--config", "results=here")
     project.neurotier("watch", str(here), "--once").succeeded()
 
 
 def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Project) -> None:
     """Snakemake remembers what was asked for by the paths of results."""
     project.heads("00", "01")
-    project.succeeds("participants", *project.configure(tool="noop"))
+    project.succeeds("participants", tool="noop")
     project.results.rename(project.folder / "moved")
     moved = replace(project, results_name="moved")
     for chosen, left in ((["sub-01"], ["sub-01"]), ([], ["sub-00", "sub-01"])):
-        given = moved.configure(tool="noop", results="moved", dataset={"source": "bids", "participants": chosen})
-        ended = moved.succeeds("participants", *given)
+        ended = moved.succeeds(
+            "participants", tool="noop", results="moved", dataset={"source": "bids", "participants": chosen}
+        )
         assert ended.analysed == []
         assert sorted(row["participant"] for row in moved.table("index/images.tsv")) == left
-        moved.succeeds("participants", *given).says("Nothing to be done")
+        moved.succeeds("participants").says("Nothing to be done")
 
 
 def test_another_tool_makes_all_anew_also_in_a_folder_that_was_moved(project: Project) -> None:
     """Its name was that of the earlier one, in the description of the derivatives, and each start analysed everyone."""
     project.heads("00", "01")
-    few = {"source": "bids", "participants": ["00"]}
-    project.succeeds("all", *project.configure(tool="noop", dataset=few))
+    project.succeeds("all", tool="noop", dataset={"source": "bids", "participants": ["00"]})
     project.results.rename(project.folder / "moved")
     moved = replace(project, results_name="moved")
     (own := moved.results / "index/own.json").write_text("what no rule makes is the user's")
-    given = moved.configure(tool="bet", results="moved")
-    assert len(moved.succeeds("all", *given, "--forcerun", "analyze_participants").analysed) == 2
+    moved.configure(tool="bet", results="moved")
+    assert len(moved.succeeds("all", "--forcerun", "analyze_participants").analysed) == 2
     description = read_json(moved.derivatives / "dataset_description.json")
     assert description["GeneratedBy"][1]["Name"] == moved.record("sub-00")["tool"] == "bet"
     assert own.exists()
-    moved.succeeds("all", *given).says("Nothing to be done")
+    moved.succeeds("all").says("Nothing to be done")
 
 
 def test_who_is_missing_in_a_folder_that_was_moved_is_among_the_steps_of_a_dry_run(project: Project) -> None:
     project.heads("00", "01")
-    project.succeeds("participants", *project.configure(tool="noop"))
+    project.succeeds("participants", tool="noop")
     lost = project.records()[0]
     lost.unlink()
     project.results.rename(project.folder / "moved")
-    looked = project.succeeds("participants", "--dry-run", *project.configure(tool="noop", results="moved"))
+    looked = project.succeeds("participants", "--dry-run", tool="noop", results="moved")
     assert looked.analysed == [lost.stem]
     looked.says(": Analysing participants")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,20 +20,22 @@ from support import (
     Project,
     checksums,
     git,
+    numbered,
     plain_dataset,
     read_json,
     script,
     sha256,
     sleeping,
     small_head,
+    system,
     t1w,
     wait_for,
 )
 
 
-def expect(project: Project, line: str, *arguments: str) -> str:
+def expect(project: Project, line: str, *arguments: str, **sections: Any) -> str:
     """Run; the exit code is not 0, a line says why, no trace is shown, nothing is left over. Returns the output."""
-    ended = project.fails(*arguments)
+    ended = project.fails(*arguments, **sections)
     said = {found.strip() for found in ended.lines(line)}
     assert said, ended.output
     print(f"exit {ended.code} | {min(said, key=len)}")
@@ -44,8 +47,7 @@ def expect(project: Project, line: str, *arguments: str) -> str:
 
 
 def test_missing_source(project: Project) -> None:
-    arguments = project.configure(dataset="/nowhere/at all")
-    output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", *arguments)
+    output = expect(project, "dataset.source '/nowhere/at all': there is no such folder", dataset="/nowhere/at all")
     assert "Job stats" not in output
     assert not project.results.exists()
 
@@ -54,8 +56,7 @@ def test_missing_source(project: Project) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1:9", "no-such-host.invalid"])
 def test_unreachable_source_is_tried_again(project: Project, host: str) -> None:
     dataset = {"source": f"http://{host}/corr", "get_attempts": 2, "get_backoff_s": 0.1}
-    output = expect(project, "cannot be cloned", *project.configure(dataset=dataset))
-    assert "attempt 1 of 2 failed" in output
+    assert "attempt 1 of 2 failed" in expect(project, "cannot be cloned", dataset=dataset)
 
 
 # Images: the participant fails, the others do not
@@ -69,17 +70,16 @@ BROKEN: dict[str, tuple[np.ndarray | bytes, str]] = {
 
 def test_broken_images_are_reported_and_once_mended_analysed(project: Project) -> None:
     project.heads("good", **{label: content for label, (content, _) in BROKEN.items()})
-    began_s, arguments = time.time(), project.configure(tool="bet")
-    project.fails(*arguments)
+    began_s = time.time()
+    project.fails(tool="bet")
     assert min(file.stat().st_mtime for file in project.results.rglob("*") if file.is_file()) > began_s - 1
-    project.succeeds(*arguments, "--report", "report.zip", cores=0)
+    project.succeeds("--report", "report.zip", cores=0)
     assert (project.folder / "report.zip").stat().st_size > 100_000
     assert all(reason.split("(")[0].strip() in project.page("report") for _, reason in BROKEN.values())
     assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-good"]
     assert read_json(project.derivatives / "dataset_description.json")["Name"] == "Brain extraction"
     project.heads(*BROKEN)
-    arguments = project.configure(dataset={"source": "bids", "participants": ["good", *BROKEN]}, tool="bet")
-    project.succeeds(*arguments)
+    project.succeeds(dataset={"source": "bids", "participants": ["good", *BROKEN]}, tool="bet")
     assert len(project.table("group/group.tsv")) == len(BROKEN) + 1
     assert 'class="verdict good"' in project.page("report")
 
@@ -90,7 +90,8 @@ def test_content_that_is_nowhere(project: Project, demo_copy: Path) -> None:
     output = expect(
         project,
         f"{image}: git-annex knows of no copy of its content",
-        *project.configure(dataset=demo_copy, tool="noop"),
+        dataset=demo_copy,
+        tool="noop",
     )
     assert "3 of 4 participants done, 1 failed" in output
 
@@ -100,8 +101,7 @@ def test_a_clone_that_was_lost_and_made_again_of_another_version_is_not_mixed_in
 ) -> None:
     """Whoever had it cloned again: this run's first start, or other results on the tier."""
     image = "SiteA/sub-0099001/ses-1/anat/sub-0099001_ses-1_run-1_T1w.nii.gz"
-    given = ["participants", *project.configure(dataset={"source": demo_copy, "sites": ["SiteA"]}, tool="noop")]
-    project.succeeds(*given)
+    project.succeeds("participants", dataset={"source": demo_copy, "sites": ["SiteA"]}, tool="noop")
     lost, kept = project.records()
     lost.unlink()
     (clones,) = project.folder.glob("neurotier-*/datasets")
@@ -112,28 +112,26 @@ def test_a_clone_that_was_lost_and_made_again_of_another_version_is_not_mixed_in
         git(folder, "add", ".")
         git(folder, "commit", "-m", "another image")
     for _ in range(2):
-        expect(project, "was lost from its tier, and the source has changed since it was indexed", *given)
+        expect(project, "was lost from its tier, and the source has changed since it was indexed", "participants")
     assert project.records() == [kept]
-    assert project.succeeds(*given, "--forcerun", "clone_dataset").analysed == ["SiteA/sub-0099001"]
+    assert project.succeeds("participants", "--forcerun", "clone_dataset").analysed == ["SiteA/sub-0099001"]
     assert project.records() == [lost, kept]
 
 
 def test_a_study_that_was_moved_goes_on(project: Project, demo_source: Path) -> None:
     dataset = {"source": demo_source, "sites": ["SiteA"]}
-    project.succeeds("participants", *project.configure(dataset=dataset, tool="noop"))
+    project.succeeds("participants", dataset=dataset, tool="noop")
     project.records()[0].unlink()
     moved = Project(project.folder.rename(project.folder.with_name("moved")))
-    given = moved.configure(dataset=dataset, tool="noop")
-    assert moved.succeeds("participants", *given).analysed == ["SiteA/sub-0099001"]
+    assert moved.succeeds("participants", dataset=dataset, tool="noop").analysed == ["SiteA/sub-0099001"]
 
 
 # Configuration
 
 
 def test_configuration_that_is_wrong(project: Project) -> None:
-    sections = {"dataset": {"sorce": "x"}}
     line = "config key dataset.sorce: unknown key; did you mean 'source'?"
-    output = expect(project, line, *project.configure(**sections))
+    output = expect(project, line, dataset={"sorce": "x"})
     assert output.splitlines()[1:] == [f"neurotier: {line}"]  # the first names the profile
     assert not project.results.exists()
 
@@ -152,11 +150,12 @@ def test_configuration_that_is_wrong(project: Project) -> None:
         (["published"], "target published: there is nothing to replay; add --config published=PATH"),
         (["bigbrain", "--config", "bigbrain={source: mine.nii}"], "mine.nii: no such file or folder"),
         (["--workflow-profile", "dated"], "a profile's config: 2024-01-01 was read as a date; put it in quotes"),
+        (["--config", "placement={work:tmpfs}"], "write a space after the colon"),
     ],
 )
 def test_a_trace_of_snakemake_s_is_a_line(project: Project, arguments: list[str], said: str) -> None:
     """Of what it raises itself, and of what functions of rules refuse."""
-    dated = project.folder / "dated" / "profile.yaml"
+    dated = project.folder / "dated/profile.yaml"
     dated.parent.mkdir()
     dated.write_text("cores: 1\nlogger: neurotier\nconfig:\n  dataset:\n    source: nowhere\n    version: 2024-01-01\n")
     dated.with_name("own.yaml").write_text("results: mine\n")
@@ -166,39 +165,33 @@ def test_a_trace_of_snakemake_s_is_a_line(project: Project, arguments: list[str]
 
 
 def test_missing_cores(project: Project) -> None:
-    ended = project.fails("--config", "dataset={source: bids}", cores=0)
-    (_, line) = ended.output.splitlines()
+    (_, line) = project.fails("--config", "dataset={source: bids}", cores=0).output.splitlines()
     assert "cores have to be specified" in line
-
-
-def test_command_line_placement_without_a_space(project: Project) -> None:
-    expect(project, "write a space after the colon", "--config", "placement={work:tmpfs}")
 
 
 # Tiers
 
+ON_TMPFS = ("--workflow-profile", "profiles/tmpfs")
+
 
 def test_tier_path_that_is_missing(project: Project) -> None:
     tiers = {"pmem": {"path": "/nowhere/pmem"}}
-    arguments = [*project.configure(tiers=tiers), "--workflow-profile", "profiles/pmem"]
     line = "tier 'pmem': its path /nowhere/pmem is not an existing folder"
-    expect(project, line, *arguments)
-    project.succeeds("--dry-run", *arguments).says(f"a run would be refused: {line}")
+    expect(project, line, "--workflow-profile", "profiles/pmem", tiers=tiers)
+    project.succeeds("--dry-run", "--workflow-profile", "profiles/pmem").says(f"a run would be refused: {line}")
     assert not project.results.exists()
 
 
 def test_tier_that_is_read_only(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(project.folder / "fast", "size=1m,ro")
-    arguments = [*project.configure(tiers={"tmpfs": folder}), "--workflow-profile", "profiles/tmpfs"]
-    expect(project, "is mounted read-only", *arguments)
+    expect(project, "is mounted read-only", *ON_TMPFS, tiers={"tmpfs": folder})
 
 
 def test_tier_that_is_too_small(project: Project, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(project.folder / "fast", "size=1m")
     plain_dataset(project.folder / "bids", {t1w("01"): np.random.default_rng(0).normal(size=(90, 90, 90))})
-    sections = {"tiers": {"tmpfs": folder}, "tool": "noop"}
-    arguments = [*project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
-    expect(project, "sub-01: tier 'tmpfs' has too little room: 1 MiB and inodes for", *arguments)
+    line = "sub-01: tier 'tmpfs' has too little room: 1 MiB and inodes for"
+    expect(project, line, *ON_TMPFS, tiers={"tmpfs": folder}, tool="noop")
     assert list(folder.iterdir()) == []
 
 
@@ -207,13 +200,11 @@ def test_tier_that_becomes_read_only(project: Project, mount_tmpfs: Callable[...
     folder = mount_tmpfs(project.folder / "fast", "size=6m")
     script(tmp_path / "bet", f"mount -o remount,ro {folder}")
     project.heads("01")
-    sections = {"tiers": {"tmpfs": folder}, "tool": "bet"}
-    arguments = ["participants", *project.configure(**sections), "--workflow-profile", "profiles/tmpfs"]
-    ended = project.fails(*arguments, path=tmp_path)
+    ended = project.fails("participants", *ON_TMPFS, path=tmp_path, tiers={"tmpfs": folder}, tool="bet")
     ended.says(f"failed  sub-01: tier 'tmpfs' became read-only, at {folder}")
     assert not ended.lines("cannot remove"), ended.output
-    subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
-    project.succeeds(*arguments)
+    system("mount", "-o", "remount,rw", folder)
+    project.succeeds("participants", *ON_TMPFS)
     assert not list(folder.iterdir())
 
 
@@ -224,9 +215,8 @@ def test_tier_that_two_fill_together(project: Project, mount_tmpfs: Callable[...
     script(tmp_path / "bet", f'{fill}; exec {STAND_INS}/bet "$@"')
     project.heads("01", "02", "03")
     tiers = {"tmpfs": mount_tmpfs(project.folder / "fast", "size=60m")}
-    arguments = [*project.configure(tiers=tiers, tool="bet"), "--workflow-profile", "profiles/tmpfs"]
-    project.succeeds(*arguments, path=tmp_path).says("is tried once more")
-    (run,) = project.table("profile/runs.tsv")
+    project.succeeds(*ON_TMPFS, path=tmp_path, tiers=tiers, tool="bet").says("is tried once more")
+    run = project.only_run
     assert run["participants"] == "3"
     assert "analysed again after a kill or full tier" in run["valid"]
 
@@ -240,13 +230,12 @@ def test_tier_whose_device_fails(project: Project, tmp_path: Path, role: str, sa
     """The kernel makes it read-only; of results, Snakemake cannot remove what it would write again."""
     try:
         with loop_device(48) as folder:
-            subprocess.run(["mount", "-o", "remount,errors=remount-ro", folder], check=True)
-            device = Path(subprocess.check_output(["findmnt", "-no", "SOURCE", folder], text=True).strip()).name
+            system("mount", "-o", "remount,errors=remount-ro", folder)
+            device = Path(system("findmnt", "-no", "SOURCE", folder).strip()).name
             script(tmp_path / "bet", f"echo test >/sys/fs/ext4/{device}/trigger_fs_error")
             project.heads("01")
             tiers = {"failing": folder}
-            arguments = project.configure(tiers=tiers, placement={role: "failing"}, tool="bet")
-            ended = project.fails("participants", *arguments, path=tmp_path)
+            ended = project.fails("participants", path=tmp_path, tiers=tiers, placement={role: "failing"}, tool="bet")
             assert all(map(ended.lines, said)), ended.output
     except (OSError, subprocess.CalledProcessError) as error:
         missing(f"a loop device with ext4 needs root and e2fsprogs ({error})")
@@ -256,10 +245,9 @@ def test_results_tier_that_becomes_full(project: Project, mount_tmpfs: Callable[
     """Derivatives take 1.5 MB: there is room for those of three, one after the other, and not for a further copy."""
     folder = mount_tmpfs(project.folder / "small", "size=6000k")
     noise = np.random.default_rng(0).integers(100, 999, (106, 106, 106)).astype(np.int16)
-    project.heads(**dict.fromkeys(map("{:02d}".format, range(5)), noise))
+    project.heads(**dict.fromkeys(numbered(5), noise))
     sections = {"tiers": {"small": folder}, "placement": {"results": "small"}}
-    arguments = project.configure(**sections, tool="bet")
-    ended = project.fails(*arguments, cores=1)
+    ended = project.fails(cores=1, **sections, tool="bet")
     said = ended.lines("No space left on device") + ended.lines("became full")
     assert said, ended.output
     print(f"exit {ended.code} | {said[0]}")
@@ -280,24 +268,22 @@ def test_programs_that_are_missing_are_said_before_the_first_job(
     for tool in Path("/usr/bin").iterdir():
         if tool.name != "fio":
             (tmp_path / tool.name).symlink_to(tool)
-    path, given = f"PATH={Path(sys.executable).parent}:{tmp_path}", project.configure(tool="bet")
-    ended = project.ended(["env", path, *project.command(*targets, *given)]).failed()
+    path = f"PATH={Path(sys.executable).parent}:{tmp_path}"
+    ended = project.ended(["env", path, *project.command(*targets, tool="bet")]).failed()
     ended.says(
         "target probe: fio is not on PATH; install it (Debian, Ubuntu: apt",
         "tool 'bet': bet is not on PATH; install or load it",
     )
     assert not ended.lines("Probing tier")
-    assert not (project.results / "index" / "dataset.json").exists()
+    assert not (project.results / "index/dataset.json").exists()
 
 
 def test_two_runs_of_one_results_folder(project: Project) -> None:
     project.heads("01")
-    sections = {"tool": sleeping(40)}
-    arguments = project.configure(**sections)
-    first = project.start("participants", *arguments)
+    first = project.start("participants", tool=sleeping(40))
     try:
         wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/sub-01")), first)
-        second = project.fails("participants", *arguments)
+        second = project.fails("participants")
         assert len(second.lines("another run is using this results folder")) == 1, second.output
     finally:
         first.terminate()
@@ -308,7 +294,7 @@ def test_two_runs_of_one_results_folder(project: Project) -> None:
 def test_results_on_a_file_system_without_locks(project: Project) -> None:
     project.heads("01")
     injected = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=ENOLCK"]
-    ended = project.ended([*injected, *project.command("participants", *project.configure(tool="noop"))]).failed()
+    ended = project.ended([*injected, *project.command("participants", tool="noop")]).failed()
     ended.says("results: its file system cannot keep two runs apart (flock: No locks available); choose a folder")
 
 
@@ -323,9 +309,9 @@ def test_names_that_a_shell_would_read(project: Project) -> None:
         "sub-02/anat/sub-03_T1w.nii.gz",
     ]
     plain_dataset(project.folder / "bids", {t1w("01"): small_head(), **{name: small_head() for name in bad}})
-    project.succeeds("participants", *project.configure(tool="noop"))
+    project.succeeds("participants", tool="noop")
     assert len(project.table("index/images.tsv")) == 1
-    skipped = (project.results / "index" / "skipped.tsv").read_text().splitlines()[1:]
+    skipped = (project.results / "index/skipped.tsv").read_text().splitlines()[1:]
     assert len(skipped) == len(bad) + 1  # sub-02 has no T1w image of its own
     print(*skipped, sep="\n")
     assert not list(project.folder.rglob("pwned"))
@@ -336,12 +322,10 @@ def test_tier_and_source_paths_with_characters_a_shell_would_read(project: Proje
     odd.mkdir()
     plain_dataset(odd / "bids", {t1w("01"): small_head()})
     results = "a b'c\"/res;ults"
-    dataset = {"source": odd / "bids"}
-    project.succeeds(*project.configure(dataset=dataset, tool="bet", results=results))
-    assert len(checksums(project.folder / results / "derivatives" / "sub-01")) == 4
+    project.succeeds(dataset={"source": odd / "bids"}, tool="bet", results=results)
+    assert len(checksums(project.folder / results / "derivatives/sub-01")) == 4
     assert not list(project.folder.rglob("pwned"))
 
 
 def test_braces_in_a_version_are_git_s(project: Project, demo_source: Path) -> None:
-    given = project.configure(dataset={"source": demo_source, "version": "HEAD@{0}"}, tool="noop")
-    project.succeeds("results/index/dataset.json", *given)
+    project.succeeds("results/index/dataset.json", dataset={"source": demo_source, "version": "HEAD@{0}"}, tool="noop")

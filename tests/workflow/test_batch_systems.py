@@ -10,7 +10,7 @@ import pytest
 import yaml
 from support import ENVIRONMENT, ROOT, Project, read_json, sleeping, wait_for
 
-PROFILE = ROOT / "profiles" / "cluster-generic" / "profile.yaml"
+PROFILE = ROOT / "profiles/cluster-generic/profile.yaml"
 COMMANDS = {
     "PBS": ("qsub", "qstat", "qdel"),
     "SGE": ("qsub", "qstat", "qacct", "qdel"),
@@ -48,7 +48,7 @@ def batch(project: Project, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     for folder in (tools, jobs, project.folder / "site"):
         folder.mkdir()
     for command in COMMANDS[system]:
-        (tools / command).symlink_to(ROOT / "tests" / "stand_ins" / "batch_system.py")
+        (tools / command).symlink_to(ROOT / "tests/stand_ins/batch_system.py")
     Path(project.folder, "site", "profile.yaml").write_text(yaml.safe_dump(profile))
     monkeypatch.setitem(ENVIRONMENT, "BATCH", str(jobs))
     return Batch(tools, jobs)
@@ -57,8 +57,7 @@ def batch(project: Project, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
 @pytest.mark.nightly
 def test_a_job_is_submitted_followed_and_missed_when_it_is_killed(project: Project, batch: Batch) -> None:
     project.heads("01", "02")
-    arguments = project.configure(tool="noop")
-    ended = project.succeeds("participants", *arguments, "--profile", "site", cores=0, path=batch.tools)
+    ended = project.succeeds("participants", "--profile", "site", cores=0, path=batch.tools, tool="noop")
     assert batch.states() == ["ended 265", "ended 0"], ended.output
     assert len(project.records()) == 2
 
@@ -70,8 +69,8 @@ def test_a_job_whose_head_was_killed_is_ended_by_the_next(
     """Even in a job of Slurm's that was started again; its own jobs were not."""
     monkeypatch.setitem(ENVIRONMENT, "SLURM_RESTART_COUNT", "1")
     project.heads("01")
-    given = project.configure(tool=sleeping(30))
-    arguments = ["participants", *given, "--profile", "site"]
+    project.configure(tool=sleeping(30))
+    arguments = ["participants", "--profile", "site"]
     head = project.start(*arguments, cores=0, path=batch.tools)
     wait_for(lambda: len(submitted(project)) == 2, head)
     head.kill()

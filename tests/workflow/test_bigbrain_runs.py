@@ -8,7 +8,6 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +19,7 @@ import pytest
 from conftest import nightly
 from published_logs import write_checkout
 from spark_cluster import OPTIONS, spark_cluster
-from support import PATIENCE_S, Project, listening, processes_in, wait_for
+from support import PATIENCE_S, Project, listening, processes_in, system, wait_for
 
 pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
@@ -39,11 +38,10 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def expected(lasting: Project) -> dict[str, str]:
     """What the voxels of each block must be after all iterations, computed by other means."""
-    project = Project.at(tmp_path_factory.mktemp("blocks") / "project")
-    project.succeeds("results/bigbrain/blocks/local.tsv", *project.configure(bigbrain=SMALL))
-    blocks = project.table("bigbrain/blocks/local.tsv")
+    lasting.succeeds("results/bigbrain/blocks/local.tsv", bigbrain=SMALL)
+    blocks = lasting.table("bigbrain/blocks/local.tsv")
     return {block["block"]: voxel_checksum(Path(block["file"]), SMALL["iterations"]) for block in blocks}
 
 
@@ -86,9 +84,8 @@ def answer_of_spark(project: Project) -> bytes:
 def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     project: Project, expected: dict[str, str], engine: str
 ) -> None:
-    arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
-    snakemake = project.start("bigbrain", *arguments)
-    records = project.results / "bigbrain" / "runs" / engine / "local" / "2" / "1" / "records"
+    snakemake = project.start("bigbrain", bigbrain={**SMALL, "engines": [engine], "delay_s": 0.5, "keep": "final"})
+    records = project.results / "bigbrain/runs" / engine / "local/2/1/records"
     # two at once: Snakemake has noted one of them
     wait_for(lambda: len(list(records.glob("bigbrain*.json"))) >= 3, snakemake)
     assert listening(project.folder) <= {"127.0.0.1"}
@@ -99,7 +96,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     done = {file: file.stat().st_mtime_ns for file in records.glob("bigbrain*.json")}
     assert 0 < len(done) < 8
 
-    project.succeeds(*(["bigbrain"] if engine == "spark" else TABLES), *arguments)
+    project.succeeds(*(["bigbrain"] if engine == "spark" else TABLES))
     assert written(project, 2) == expected
     assert written(project, 1) == {}
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
@@ -108,8 +105,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     assert float(run["makespan_s"]) > 0
     phases = project.table("bigbrain/bigbrain_phases.tsv")
     for phase in ("load_header", "read", "increment", "write", "delay"):
-        rows = {(row["block"], row["iteration"]) for row in phases if row["phase"] == phase}
-        assert len(rows) == 8, phase
+        assert len({(row["block"], row["iteration"]) for row in phases if row["phase"] == phase}) == 8, phase
     kept = [file for file, changed_ns in done.items() if file.stat().st_mtime_ns == changed_ns]
     assert len(kept) >= len(done) - 2, "but for two at once, what was complete was not done again"
     if engine == "spark":
@@ -117,7 +113,7 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
         attempts = {row["attempt"] for row in project.table("bigbrain/bigbrain_spark.tsv")}
         assert attempts == {"1", "2"}
     if engine == "gnu-parallel":
-        joblogs = sorted((project.results / "logs" / "run_gnu_parallel").rglob("joblog.*.tsv"))
+        joblogs = sorted((project.results / "logs/run_gnu_parallel").rglob("joblog.*.tsv"))
         assert [file.name for file in joblogs] == ["joblog.1.tsv", "joblog.2.tsv"]
         assert joblogs[1].read_text().startswith("Seq\tHost\tStarttime")
 
@@ -126,11 +122,12 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
 @pytest.mark.usefixtures("spark")
 def test_spark_reads_files_itself_as_published(project: Project, expected: dict[str, str]) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "pairing": "published", "keep": "all", "delay_s": 0.3}
-    too_small = project.configure(bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}})
-    (line,) = project.fails("bigbrain", *too_small).lines("neurotier: engine spark: Spark failed: ")
+    (line,) = project.fails("bigbrain", bigbrain={**bigbrain, "spark_options": {"spark.driver.memory": "100m"}}).lines(
+        "neurotier: engine spark: Spark failed: "
+    )
     assert "IllegalArgumentException" in line
 
-    project.succeeds("bigbrain", *project.configure(bigbrain=bigbrain))
+    project.succeeds("bigbrain", bigbrain=bigbrain)
     assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
@@ -150,8 +147,7 @@ def test_spark_reads_files_itself_as_published(project: Project, expected: dict[
 def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str, str], tmp_path: Path) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
     with spark_cluster(tmp_path / "cluster") as url:
-        arguments = project.configure(bigbrain={**bigbrain, "spark_master": url})
-        project.succeeds("results/bigbrain/bigbrain_runs.tsv", *arguments)
+        project.succeeds("results/bigbrain/bigbrain_runs.tsv", bigbrain={**bigbrain, "spark_master": url})
     assert written(project, 2) == expected
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["valid"], run["peak_parallelism"]) == ("valid", "2")
@@ -167,8 +163,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
         request.getfixturevalue("spark")
     write_checkout(project.folder / "checkout")
     bigbrain = {**SMALL, "tiers": ["local"], "engines": engines}
-    arguments = project.configure(bigbrain=bigbrain, published="checkout")
-    ended = project.succeeds("bigbrain", *arguments)
+    ended = project.succeeds("bigbrain", bigbrain=bigbrain, published="checkout")
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["engine"] for run in runs] == engines
     assert len({run["sha256"] for run in runs}) == 1
@@ -185,14 +180,13 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
     predicted = [row for row in project.table("bigbrain/figures/bigbrain_makespans.tsv") if row["kind"] == "predicted"]
     assert "fluid measured" in {row["of"] for row in predicted if row["origin"] == "published"}
     for name in ("makespans", "phases", "gantts"):
-        assert "gnu-parallel" in (project.results / "bigbrain" / "figures" / f"bigbrain_{name}.tsv").read_text()
+        assert "gnu-parallel" in (project.results / f"bigbrain/figures/bigbrain_{name}.tsv").read_text()
     ended.says("Report: results/bigbrain.html")
     assert f"Outputs of {len(runs)} runs are byte-identical" in project.page("bigbrain")
     assert list(project.folder.glob("neurotier-*/bigbrain/**/*.nii")) == []
-    project.succeeds("bigbrain", *arguments).says("Nothing to be done")
+    project.succeeds("bigbrain").says("Nothing to be done")
     others = ENGINES[:2]  # a start of Spark takes its time
-    changed = project.configure(bigbrain={**bigbrain, "engines": others, "iterations": 1})
-    project.succeeds("bigbrain", *changed)
+    project.succeeds("bigbrain", bigbrain={**bigbrain, "engines": others, "iterations": 1})
     assert {row["origin"] for row in project.table("bigbrain/figures/bigbrain_phases.tsv")} == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["iterations"] for run in other] == ["1", "1"]
@@ -203,8 +197,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
 def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     engines = [engine for engine in ENGINES if engine != "spark"]  # whose workers cannot be pinned
     bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": "pin"}
-    arguments = project.configure(bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
-    ended = project.succeeds(*TABLES, *arguments)
+    ended = project.succeeds(*TABLES, bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
     rows = project.table("bigbrain/bigbrain_predictions.tsv")
     assert [(row["engine"], row["member"]) for row in rows] == [
         (engine, member) for engine in engines for member in ("paper", "fluid")
@@ -231,10 +224,10 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     folder = mount_tmpfs(project.folder / "small", "size=1m")  # five blocks of 0.14 MB, and what is written of them
     bigbrain = {**SMALL, "scale": 0.06, "count": 5, "engines": [engine], "tiers": ["small"], "iterations": 1}
     sections = {"tiers": {"small": folder}, "bigbrain": bigbrain}
-    ended = project.fails("bigbrain", *project.configure(**sections))
+    ended = project.fails("bigbrain", **sections)
     ended.says("Tier 'small' will be full before the end: ")
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
-    records = project.results / "bigbrain" / "runs" / engine / "small" / "2" / "1" / "records"
+    records = project.results / "bigbrain/runs" / engine / "small/2/1/records"
     lost = {row["block"] for row in project.table("bigbrain/blocks/small.tsv")} - {
         file.stem.removesuffix("_1") for file in records.glob("bigbrain*.json")
     }
@@ -248,13 +241,13 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []
 
-    table = (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes()
-    other = project.fails("ready", *project.configure(dataset="nowhere"))
+    table = (project.results / "bigbrain/bigbrain_runs.tsv").read_bytes()
+    other = project.fails("ready", dataset="nowhere")
     assert other.lines("BigBrain: ") == []  # what fails elsewhere leaves these tables alone
-    assert (project.results / "bigbrain" / "bigbrain_runs.tsv").read_bytes() == table
+    assert (project.results / "bigbrain/bigbrain_runs.tsv").read_bytes() == table
 
-    subprocess.run(["mount", "-o", "remount,size=8m", folder], check=True)
-    ended = project.succeeds("results/bigbrain.html", *project.configure(**sections))  # it is there: a part
+    system("mount", "-o", "remount,size=8m", folder)
+    ended = project.succeeds("results/bigbrain.html", **sections)  # it is there: a part
     (run,) = project.table("bigbrain/bigbrain_runs.tsv")
     assert (run["incomplete_blocks"], run["sha256"] == "n/a") == ("0", False)
     assert run["valid"].startswith("invalid: it was interrupted and taken up again")
@@ -262,12 +255,14 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
 
 def test_missing_and_truncated_blocks_are_said_and_the_others_done(project: Project, engine: str) -> None:
     run = f"{engine}/local/2/1"
-    arguments = project.configure(bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"})
-    project.succeeds(f"results/bigbrain/runs/{run}/plan.json", *arguments)
+    project.succeeds(
+        f"results/bigbrain/runs/{run}/plan.json",
+        bigbrain={**SMALL, "engines": [engine], "iterations": 1, "keep": "all"},
+    )
     missing, truncated, *whole = project.table("bigbrain/blocks/local.tsv")
     Path(missing["file"]).unlink()
     os.truncate(truncated["file"], 400)
-    ended = project.fails("bigbrain", *arguments, "--keep-going")
+    ended = project.fails("bigbrain", "--keep-going")
     (row,) = project.table("bigbrain/bigbrain_runs.tsv")
     named = f"2 of 4 blocks are incomplete: {missing['block']}, {truncated['block']}"
     assert row["valid"].startswith(f"invalid: {named}")

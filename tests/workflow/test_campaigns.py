@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import missing
 from published_logs import bids_tasks
-from slurm_hosts import who_may_read
+from slurm_hosts import becoming
 from support import (
     NOBODY,
     STAND_INS,
@@ -24,24 +24,26 @@ from support import (
     script,
     slow_project,
     small_head,
+    system,
     t1w,
 )
 
 PLACEMENTS = {"disk": {"work": "local"}, "memory": {"work": "tmpfs"}}
 
 
-def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **sections: Any) -> list[str]:
+def configure(project: Project, demo_source: Path, campaign: dict[str, Any], **sections: Any) -> None:
     """A campaign on two participants with a tool that lasts for a moment, so that both are at work at once."""
     usual = {"placements": PLACEMENTS, "parallelism": [2], "repetitions": 1}
     dataset = {"source": demo_source, "sites": ["SiteB"]}
-    return project.configure(**{"dataset": dataset, "tool": "bet", "campaign": usual | campaign, **sections})
+    project.configure(**{"dataset": dataset, "tool": "bet", "campaign": usual | campaign, **sections})
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
     """A campaign of two runs."""
     project = slow_project(tmp_path_factory.mktemp("campaign"))
-    project.succeeds(*configure(project, demo_source, {}))
+    configure(project, demo_source, {})
+    project.succeeds()
     return project
 
 
@@ -56,11 +58,10 @@ def test_each_condition_is_run_once_and_nothing_is_left(campaign: Project) -> No
 
 def test_runs_begin_cold_and_make_the_same(campaign: Project) -> None:
     for folder in (file.parent for file in campaign.conditions()):
-        state = read_json(folder / "condition.json")["cache_state"]
-        assert state["resident"] <= 0.01
+        assert read_json(folder / "condition.json")["cache_state"]["resident"] <= 0.01
         assert not (folder / "derivatives").exists()
         assert len(list(folder.glob("profile/records/**/sub-*.json"))) == 2
-    (outputs,) = (campaign.results / "campaign" / "outputs").iterdir()
+    (outputs,) = (campaign.results / "campaign/outputs").iterdir()
     assert any(name.endswith("_mask.nii.gz") for name in read_json(outputs)["checksums"])
 
 
@@ -83,17 +84,18 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
     A plan that is damaged would be made again.
     """
     before = {file: file.stat().st_mtime_ns for file in campaign.conditions()}
+    configure(campaign, demo_source, {})
     for looks in (["--dry-run"], []):
-        ended = campaign.snakemake(*configure(campaign, demo_source, {}), *looks)
+        ended = campaign.snakemake(*looks)
         ended.says("Nothing to be done")
         assert not ended.lines("analysed"), ended.output
-    more = configure(campaign, demo_source, {"repetitions": 2, "placements": {"disk": {}}})
-    ended = campaign.succeeds("--rerun-triggers", "mtime", *more)
+    configure(campaign, demo_source, {"repetitions": 2, "placements": {"disk": {}}})
+    ended = campaign.succeeds("--rerun-triggers", "mtime")
     ended.says("1 of 2 runs are there, 1 to do")
     assert all(file.stat().st_mtime_ns == changed for file, changed in before.items())
     assert len(campaign.conditions()) == 3
-    (campaign.results / "campaign" / "plan.tsv").write_bytes(b"\xff\n")
-    campaign.succeeds("--dry-run", *more).says("plan.tsv is not as it was written; it would be made again")
+    (campaign.results / "campaign/plan.tsv").write_bytes(b"\xff\n")
+    campaign.succeeds("--dry-run").says("plan.tsv is not as it was written; it would be made again")
 
 
 @pytest.mark.nightly
@@ -104,18 +106,16 @@ def test_what_cannot_be_seen_to_be_cold_is_not_run() -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         Path(name).chmod(0o755)
         folder = Path(name) / "project"
-        user = [*who_may_read(NOBODY, Path(name) / "kept"), "env", f"HOME={folder}"]
-        project = Project.at(folder, before=lambda: user)
+        project = Project.at(folder, before=partial(becoming, NOBODY, folder))
         project.heads("01")
         os.chown(folder, NOBODY, NOBODY)
         campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1}
-        done = project.fails(*project.configure(tool="bet", campaign=campaign))
+        done = project.fails(tool="bet", campaign=campaign)
         done.says(
             "disk, 1 at once, cache cold, bet: cold was asked for, and the kernel did not report what was in memory; "
         )
         assert not project.conditions()
-        as_found = project.configure(tool="bet", campaign=campaign | {"cache": ["as found"]})
-        project.succeeds(*as_found).says("1 run compared, 0 left out")
+        project.succeeds(tool="bet", campaign=campaign | {"cache": ["as found"]}).says("1 run compared, 0 left out")
 
 
 @pytest.mark.nightly
@@ -123,7 +123,8 @@ def test_a_run_that_fails_is_left_out_and_done_again_when_asked(project: Project
     """The tool is missing in one condition: that cannot be run; the others are, and are reported."""
     campaign = {"tools": ["noop", "own"], "repetitions": 1, "placements": {"disk": {}}, "parallelism": [1]}
     tool = {"own": {"command": "nowhere {input}", "mask": "mask.nii.gz"}}
-    project.fails(*configure(project, demo_source, campaign, tool=tool)).says(
+    configure(project, demo_source, campaign, tool=tool)
+    project.fails().says(
         "disk, 1 at once, cache cold, own: could not be made ready: tool 'own': nowhere is not on PATH; "
     )
     assert "1 run compared, 0 left out" in project.page("comparison")
@@ -138,7 +139,7 @@ def test_a_run_whose_tier_was_full_is_done_again_and_one_whose_tool_fails_when_a
 
     def run(first: str, end: Callable[..., Ended], **more: bool) -> Ended:
         (tools / "first").write_text(first)
-        return end(project, *project.configure(tool="bet", campaign=campaign | more), path=tools)
+        return end(project, path=tools, tool="bet", campaign=campaign | more)
 
     run("echo No space left on device; exit 1", Project.fails).says(
         "neurotier: campaign: 1 run stopped, or failed for a reason that may pass; "
@@ -158,20 +159,20 @@ def test_an_edited_script_and_other_images_are_other_runs(project: Project) -> N
     (project.folder / "strip.sh").write_text('cp "$1" "$2/brain.nii.gz"')
     own = {"command": f"sh {project.folder}/strip.sh {{input}} {{output}}", "brain": "brain.nii.gz"}
     campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 1, "cache": ["warm"]}
-    arguments = project.configure(tool={"name": "own", "own": own}, campaign=campaign)
-    project.succeeds(*arguments)
-    project.succeeds(*arguments).says("Nothing to be done")
+    project.succeeds(tool={"name": "own", "own": own}, campaign=campaign)
+    project.succeeds().says("Nothing to be done")
     (project.folder / "strip.sh").write_text('exit 1; cp "$1" "$2/brain.nii.gz"')
-    project.fails(*arguments).says("0 of 1 run are there, 1 to do")
+    project.fails().says("0 of 1 run are there, 1 to do")
     assert "1 run compared" not in project.page("comparison")
     (project.folder / "strip.sh").write_text('echo; cp "$1" "$2/brain.nii.gz"')
-    project.succeeds(*arguments).says("1 run compared, 0 left out")
+    project.succeeds().says("1 run compared, 0 left out")
     assert "Partial" not in project.page("comparison")
     save_image(image, small_head(7))
-    more = project.configure(tool={"name": "own", "own": own}, campaign=campaign | {"repetitions": 2})
-    other = project.fails(*more).lines("disk, 1 at once, cache warm, own: the dataset is not the one that was indexed")
+    other = project.fails(tool={"name": "own", "own": own}, campaign=campaign | {"repetitions": 2}).lines(
+        "disk, 1 at once, cache warm, own: the dataset is not the one that was indexed"
+    )
     assert other[0].endswith("name dataset.version or, for a plain folder, start with --forcerun index_dataset")
-    project.succeeds(*arguments, "--forcerun", "index_dataset").says(
+    project.succeeds("--forcerun", "index_dataset").says(
         "0 of 2 runs are there, 2 to do", "2 runs compared, 0 left out"
     )
 
@@ -191,29 +192,28 @@ def test_a_tier_that_is_on_another_file_system_than_before_is_not_measured(
     disk.mkdir()
     campaign = {"placements": {"disk": {"work": "disk"}, "local": {}}, "parallelism": [1], "cache": ["warm"]}
 
-    def given(repetitions: int) -> list[str]:
-        return project.configure(tool="bet", tiers={"disk": disk}, campaign=campaign | {"repetitions": repetitions})
-
     @contextmanager
     def other_disk() -> Iterator[None]:
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(disk)], check=True)
+        system("mount", "-t", "tmpfs", "tmpfs", str(disk))
         try:
             yield
         finally:
-            subprocess.run(["umount", str(disk)], check=True)
+            system("umount", str(disk))
 
+    project.configure(tool="bet", tiers={"disk": disk}, campaign=campaign | {"repetitions": 1})
     with other_disk():
-        project.fails(*given(1), path=tools).says("2 runs stopped")
-    project.succeeds(*given(1)).says("2 runs compared, 0 left out")
+        project.fails(path=tools).says("2 runs stopped")
+    project.succeeds().says("2 runs compared, 0 left out")
+    project.configure(tool="bet", tiers={"disk": disk}, campaign=campaign | {"repetitions": 2})
     with other_disk():
-        ended = project.fails(*given(2))
+        ended = project.fails()
     ended.says(
         f"disk, 1 at once, cache warm, bet: {disk} is on {disk} (tmpfs), "
         f"in earlier runs on {disk.parent} (tmpfs); "
         "mount it again, go on on a node that has it, or choose another results folder",
         "3 runs compared, 0 left out",
     )
-    project.succeeds(*given(2)).says("4 runs compared, 0 left out")
+    project.succeeds().says("4 runs compared, 0 left out")
 
 
 @pytest.mark.nightly
@@ -222,23 +222,24 @@ def test_room_is_looked_at_where_and_when_the_runs_begin(project: Project, mount
     project.heads("01")
     disk = mount_tmpfs(project.folder / "disk", "size=16m")
     campaign = {"placements": {"disk": {"work": "disk"}}, "parallelism": [1], "repetitions": 1, "cache": ["warm"]}
-    arguments = project.configure(tool="bet", tiers={"disk": disk}, campaign=campaign)
-    project.succeeds("results/campaign/plan.tsv", *arguments).says("  tier disk: work ")
+    project.succeeds("results/campaign/plan.tsv", tool="bet", tiers={"disk": disk}, campaign=campaign).says(
+        "  tier disk: work "
+    )
     (disk / "of others").write_bytes(bytes(16_400_000))
-    refused = project.fails(*arguments)
+    refused = project.fails()
     refused.says("tier 'disk': the campaign needs ")
     assert not refused.lines("run 1 of 1")
     (disk / "of others").unlink()
-    project.succeeds(*arguments).says("1 run compared, 0 left out")
+    project.succeeds().says("1 run compared, 0 left out")
 
 
 def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project) -> None:
     """One published condition, twice; the demonstration is neither made nor analysed for it."""
     for repetition, minutes in ((4, 1), (5, 2)):
-        folder = project.folder / "published" / "bids-app-example" / f"disk-{repetition}"
+        folder = project.folder / f"published/bids-app-example/disk-{repetition}"
         folder.mkdir(parents=True)
         (folder / "tasks.json").write_text(bids_tasks(minutes))
-    project.succeeds("comparison", *project.configure(published="published")).says("2 runs compared, 0 left out")
+    project.succeeds("comparison", published="published").says("2 runs compared, 0 left out")
     (row,) = project.table("comparison/figures/makespan.tsv")
     assert (row["origin"], row["makespan_low_s"], row["makespan_high_s"]) == ("published", "60.0", "120.0")
     assert not (project.results / "index").exists()

@@ -7,12 +7,12 @@ from support import Project
 
 def test_check(project: Project) -> None:
     gone = {"gone": project.folder / "nowhere"}
-    ended = project.succeeds("check", *project.configure(tiers=gone), cores=0)
+    ended = project.succeeds("check", cores=0, tiers=gone)
     (head,) = ended.lines("tier   in use")
     assert head.split() == ["tier", "in", "use", "kind", "there", "writable", "shared", "room", "path"]
     ended.says("gone   no ")
 
-    ended = project.fails("check", *project.configure(tiers=gone, placement={"work": "gone"}))
+    ended = project.fails("check", tiers=gone, placement={"work": "gone"})
     (line,) = ended.lines("neurotier: tier 'gone': ")
     path = f"its path {project.folder}/nowhere"
     assert f"{path} is not an existing folder, or may not be entered; mount it, or correct tiers.gone.path" in line
@@ -21,7 +21,6 @@ def test_check(project: Project) -> None:
     assert [row["tier"] for row in rows if row["in_use"] == "true" and row["problem"] != "n/a"] == ["gone"]
 
     (project.folder / "nowhere").mkdir()
-    given = project.configure(tiers=gone, placement={"work": "gone"})
-    project.succeeds("check", *given)  # what was found before is not believed
+    project.succeeds("check", tiers=gone, placement={"work": "gone"})  # what was found before is not believed
     assert not list(project.folder.glob("neurotier-*/*"))
     assert not list((project.folder / "nowhere").iterdir())

@@ -7,21 +7,16 @@ import re
 from contextlib import AbstractContextManager
 
 import pytest
-from support import Project, busy_loops, sleeping
+from support import Project, busy_loops, numbered, sleeping
 
 PROCESSORS = len(os.sched_getaffinity(0))
 
 
-def arguments(project: Project, participants: int, sleep_s: float, **sections: object) -> list[str]:
+def configure(project: Project, participants: int, **sections: object) -> None:
     """So many participants in jobs of their own, in a run of more than 2 s; disturbed if others take 30 %."""
-    labels = [f"{number:02d}" for number in range(participants)]
-    project.heads(*labels)
-    return project.configure(
-        tool=sleeping(sleep_s),
-        shares={"participants": 1},
-        validity={"others_cpu_share": 0.3},
-        **sections,
-    )
+    project.heads(*numbered(participants))
+    validity = {"others_cpu_share": 0.3}
+    project.configure(tool=sleeping(0.5), shares={"participants": 1}, validity=validity, **sections)
 
 
 def busy_machine(project: Project) -> AbstractContextManager[None]:
@@ -31,17 +26,18 @@ def busy_machine(project: Project) -> AbstractContextManager[None]:
 
 @pytest.mark.nightly("long")
 def test_a_campaign_beside_busy_loops_ends_after_its_first_run(project: Project) -> None:
-    campaign = {"placements": {"disk": {}}, "parallelism": [1], "repetitions": 3}
+    configure(project, 10, campaign={"placements": {"disk": {}}, "parallelism": [1], "repetitions": 3})
     with busy_machine(project):
-        ended = project.fails(*arguments(project, 10, 0.5, campaign=campaign), cores=1)
+        ended = project.fails(cores=1)
     (condition,) = project.conditions().values()
     ended.says(f"others use this machine ({condition['valid']}); when they have ended, start the same command")
 
 
 def test_busy_loops_beside_a_run_spoil_its_times_and_not_its_results(project: Project) -> None:
+    configure(project, 6)
     with busy_machine(project):
-        ended = project.succeeds(*arguments(project, 6, 0.5), cores=1)
-    (run,) = project.table("profile/runs.tsv")
+        ended = project.succeeds(cores=1)
+    run = project.only_run
     assert run["valid"].startswith("invalid: disturbed: others took "), run
     assert 0.3 < float(run["others_cpu_share"]) < 1.05
     page = project.page("report")

@@ -21,21 +21,17 @@ def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
     definition.write_text(f"Bootstrap: localimage\nFrom: {tiny_root(tmp_path)}\n\n%post\n    sleep 4\n")
     project.heads("00")
     tool = {"name": "bet", "bet": {"image": definition}}
-    given = [*project.configure(tool=tool), "--sdm", "apptainer"]
-    snakemake = project.start("results/index/image.json", *given, start_new_session=True)
+    command = ("results/index/image.json", "--sdm", "apptainer")
+    snakemake = project.start(*command, start_new_session=True, tool=tool)
     logs = project.results / "logs"
-    wait_for(
-        lambda: any("Running post scriptlet" in log.read_text() for log in logs.rglob("*.log")),
-        snakemake,
-    )
+    wait_for(lambda: any("Running post scriptlet" in log.read_text() for log in logs.rglob("*.log")), snakemake)
     os.killpg(snakemake.pid, number)
     snakemake.ended()
-    store = project.folder
-    assert not list(store.glob("neurotier-*/image-store/tool-*.sif"))
+    (store,) = project.folder.glob("neurotier-*/image-store")
+    assert not list(store.glob("tool-*.sif"))
     if number == signal.SIGKILL:
-        (left,) = store.glob("neurotier-*/image-store/.tool-*.partial")
+        (left,) = store.glob(".tool-*.partial")
         (left / "old").write_text("of the first build")
-    project.succeeds("results/index/image.json", *given)
-    assert len(list(store.glob("neurotier-*/image-store/tool-*.sif"))) == 1
-    for folder in store.glob("neurotier-*/image*"):
-        assert [path.name for path in folder.iterdir() if path.name.endswith(".partial")] == []
+    project.succeeds(*command)
+    assert len(list(store.glob("tool-*.sif"))) == 1
+    assert not list(project.folder.glob("neurotier-*/image*/*.partial"))

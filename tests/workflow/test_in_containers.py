@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import nightly, too_long
 from container_images import Engine, make_tiny
-from support import Ended, Project, checksums, processes_in, read_json, t1w, wait_for
+from support import Ended, Project, checksums, numbered, processes_in, read_json, t1w, wait_for
 
 QUICK = {"iterations": 50}
 SDM = ("--sdm", "apptainer")
@@ -43,28 +43,28 @@ esac"""
 
 
 @pytest.fixture(scope="module")
-def contained(tmp_path_factory: pytest.TempPathFactory, demo_source: Path, brain_image: Path) -> Iterator[Project]:
+def contained(lasting: Project, demo_source: Path, brain_image: Path) -> Iterator[Project]:
     """The demonstration on the host, and in containers with the image on tmpfs."""
-    project = Project.at(tmp_path_factory.mktemp("contained") / "project")
     described = [f"results-host/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
     on_host = ["participants", *described, "results-host/profile/profile.tsv"]
-    for name, switches, targets in (("host", (), on_host), ("container", SDM, ())):
-        project.succeeds(*targets, *arguments_for(project, demo_source, brain_image, name), *switches)
-    (project.folder / "results").symlink_to("results-container")
-    yield project
+    configure(lasting, demo_source, brain_image)
+    lasting.succeeds(*on_host, "--config", "results=results-host")
+    lasting.succeeds(*SDM, *IN_CONTAINERS)
+    (lasting.folder / "results").symlink_to("results-container")
+    yield lasting
     remove_placed(brain_image)
 
 
-def arguments_for(
-    project: Project, source: Path, image: Path, name: str, images: str = "tmpfs", form: str = "sif"
-) -> list[str]:
-    given = project.configure(
+IN_CONTAINERS = ("--config", "results=results-container")
+
+
+def configure(project: Project, source: Path, image: Path, images: str = "tmpfs", form: str = "sif") -> None:
+    project.configure(
         dataset=source,
         tool={"brainextractor": {**QUICK, "image": image}},
         placement={"images": images},
         containers={"form": form, "environment": {"NUMBA_DEBUG_CACHE": "1"}},
     )
-    return [*given, "--config", f"results=results-{name}"]
 
 
 def remove_placed(image: Path) -> None:
@@ -75,9 +75,7 @@ def remove_placed(image: Path) -> None:
 
 @too_long
 def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: Project) -> None:
-    host, container = (
-        checksums(contained.folder / f"results-{name}" / "derivatives") for name in ("host", "container")
-    )
+    host, container = (checksums(contained.folder / f"results-{name}/derivatives") for name in ("host", "container"))
     assert host == container
     assert len(host) == 28
     assert contained.leftovers() == []
@@ -90,7 +88,7 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
     for row in rows:
         assert 0 < float(row["cpu_s"]) <= float(row["wall_s"]) * 1.5
         assert int(row["input_bytes"]) == brain_image.stat().st_size
-    host = Project(contained.folder).folder / "results-host" / "profile" / "profile.tsv"
+    host = Project(contained.folder).folder / "results-host/profile/profile.tsv"
     assert "container_start" not in host.read_text()
     traffic = [row for row in contained.table("profile/traffic.tsv") if row["phase"] == "container_start"]
     assert {(row["tier"], row["traffic_source"]) for row in traffic} == {("tmpfs", "page_cache")}
@@ -98,11 +96,10 @@ def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_
 
 @too_long
 def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) -> None:
-    image = read_json(contained.results / "index" / "image.json")
+    image = read_json(contained.results / "index/image.json")
     assert image["reference"] == str(brain_image)
-    record = contained.record("SiteA/sub-0099001")
-    assert record["container"] == f"sha256:{image['sha256']}"
-    (run,) = contained.table("profile/runs.tsv")
+    assert contained.record("SiteA/sub-0099001")["container"] == f"sha256:{image['sha256']}"
+    run = contained.only_run
     assert (run["image"], run["images_tier"]) == (str(brain_image), "tmpfs")
     (step,) = contained.table("profile/steps.tsv")
     assert (step["step"], step["phase"]) == ("obtain_image", "obtain")
@@ -115,8 +112,8 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
 def test_another_tier_or_form_of_the_image_is_no_reason_to_analyse_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
-    given = arguments_for(contained, demo_source, brain_image, "container", "local", "sandbox")
-    contained.succeeds(*given, *SDM, "--dry-run").says("Nothing to be done")
+    configure(contained, demo_source, brain_image, "local", "sandbox")
+    contained.succeeds(*SDM, "--dry-run", *IN_CONTAINERS).says("Nothing to be done")
 
 
 @too_long
@@ -124,12 +121,11 @@ def test_a_lost_image_is_placed_again_and_nobody_is_analysed_again(
     contained: Project, demo_source: Path, brain_image: Path
 ) -> None:
     remove_placed(brain_image)
-    again = arguments_for(contained, demo_source, brain_image, "container")
-    contained.snakemake(*again, *SDM).says("Nothing to be done")
-    shutil.rmtree(contained.derivatives / "SiteB" / "sub-0099102")
-    ended = contained.succeeds("participants", *again, *SDM)
-    assert ended.analysed == ["SiteB/sub-0099102"]
-    host = checksums(contained.folder / "results-host" / "derivatives")
+    configure(contained, demo_source, brain_image)
+    contained.snakemake(*SDM, *IN_CONTAINERS).says("Nothing to be done")
+    shutil.rmtree(contained.derivatives / "SiteB/sub-0099102")
+    assert contained.succeeds("participants", *SDM, *IN_CONTAINERS).analysed == ["SiteB/sub-0099102"]
+    host = checksums(contained.folder / "results-host/derivatives")
     assert checksums(contained.derivatives) == host
 
 
@@ -168,8 +164,7 @@ def test_the_example_app_runs_at_both_levels(
     app = {"image": app_image, "suffixes": suffixes, "arguments": ["--skip_bids_validator", "--iterations", "20"]}
     dataset = {"source": demo_source, "sites": sites, "participants": participants, "validation": "report"}
     containers = {"environment": {"NUMBA_DEBUG_CACHE": "1"}}
-    given = project.configure(dataset=dataset, app=app, containers=containers)
-    project.succeeds(*NO_PAGE, *given, *SDM)
+    project.succeeds(*NO_PAGE, *SDM, dataset=dataset, app=app, containers=containers)
     said = "".join(log.read_text() for log in logs_of(project, "analyze_participant"))
     assert LOADED in said
     assert SAVED not in said
@@ -181,7 +176,7 @@ def test_the_example_app_runs_at_both_levels(
         assert average == f"Average brain size is {np.mean(brain_sizes):g} voxels"
         description = read_json(project.derivatives / site / "dataset_description.json")
         assert description["GeneratedBy"][-1]["Container"]["Type"] == "apptainer"
-    summary = project.derivatives / "SiteA" / "sub-0099003_summary.json"
+    summary = project.derivatives / "SiteA/sub-0099003_summary.json"
     assert summary.exists() == (suffixes == [])
     if not suffixes:
         assert read_json(summary) == {"T1w": [], "brains": []}
@@ -199,24 +194,16 @@ def tiny_app(engine: Engine, folder: Path, script: str = APP, pause_s: float = 0
     return {"image": make_tiny(engine, folder, script.replace("PAUSE", str(pause_s))), "name": "tiny"}
 
 
-def people(project: Project, count: int) -> None:
-    """A plain dataset of so many participants."""
-    project.heads(*map("{:02d}".format, range(count)))
-
-
 @pytest.mark.parametrize("form", ["sif", *nightly("sandbox")])
 def test_25_participants_at_once_from_one_image(project: Project, engine: Engine, tmp_path: Path, form: str) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=1)
-    people(project, 25)
-    given = project.configure(app=app, containers={"form": form})
-    project.succeeds(*NO_PAGE, *given, *SDM, cores=25)
+    project.heads(*numbered(25))
+    project.succeeds(*NO_PAGE, *SDM, cores=25, app=app, containers={"form": form})
     assert len(project.records()) == 25
     assert not list(project.results.glob("state/failures/**/*.json"))
-    (run,) = project.table("profile/runs.tsv")
-    assert int(run["peak_parallelism"]) > 5
+    assert int(project.only_run["peak_parallelism"]) > 5
     (image,) = project.folder.glob("neurotier-*/images/tiny-*." + form)
-    obtained = [row for row in project.table("profile/steps.tsv") if row["step"] == "obtain_image"]
-    assert len(obtained) == 1
+    assert len([row for row in project.table("profile/steps.tsv") if row["step"] == "obtain_image"]) == 1
     for number in range(25):
         folder = project.derivatives / f"sub-{number:02d}"
         assert (folder / "subjects").read_text() == "1\n", "an app sees its own participant alone"
@@ -240,9 +227,8 @@ def nothing_left(project: Project, image: Path) -> bool:
 def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engine, tmp_path: Path) -> None:
     app = tiny_app(engine, tmp_path / "app", pause_s=4)
     sif = {"form": "sif"}  # with a mount that could be left behind
-    people(project, 6)
-    given = project.configure(app=app, containers=sif)
-    snakemake = project.start(*given, *SDM, cores=6)
+    project.heads(*numbered(6))
+    snakemake = project.start(*SDM, cores=6, app=app, containers=sif)
     killed: list[int] = []
 
     def victim() -> int | None:
@@ -260,11 +246,10 @@ def test_killing_one_of_many_leaves_nothing_of_it(project: Project, engine: Engi
     snakemake.ended().failed()
     (image,) = project.folder.glob("neurotier-*/images/tiny-*.sif")
     assert nothing_left(project, image)
-    assert not (project.results / "app" / "sub-03").exists()
+    assert not (project.results / "app/sub-03").exists()
     assert len(list((project.results / "app").glob("sub-*"))) == 5
     assert "the job was killed by SIGKILL, out of memory?" in project.page("report")
-    ended = project.succeeds("participants", *given, *SDM)
-    assert ended.analysed == ["sub-03"]
+    assert project.succeeds("participants", *SDM).analysed == ["sub-03"]
 
 
 FAILING = {
@@ -283,9 +268,8 @@ def failing(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> tuple[P
     project = Project.at(folder / "project")
     ways = "\n".join(f"participant{label}) {script} ;;" for label, (script, _) in FAILING.items())
     app = tiny_app(engine, folder / "app", f"case $3$5 in\n{ways}\nesac")
-    people(project, len(FAILING))
-    given = project.configure(app=app)
-    return project, project.fails("participants", *given, *SDM, "--keep-going")
+    project.heads(*numbered(len(FAILING)))
+    return project, project.fails("participants", *SDM, "--keep-going", app=app)
 
 
 @pytest.mark.parametrize("label", FAILING)
@@ -293,79 +277,75 @@ def test_an_app_that_fails_is_said_so(failing: tuple[Project, Ended], label: str
     project, ended = failing
     ended.says(f"neurotier: sub-{label}: {FAILING[label][1]}")
     assert not (project.derivatives).exists()
-    assert not (project.results / "app" / f"sub-{label}").exists()
+    assert not (project.results / f"app/sub-{label}").exists()
     assert project.leftovers() == []
 
 
 def test_derivatives_stay_a_dataset_while_the_group_level_cannot_be_done_again(
     project: Project, engine: Engine, tmp_path: Path
 ) -> None:
-    people(project, 2)
+    project.heads(*numbered(2))
     group = "[ $4 ] && exit 5; ls /out >/out/all"
     script = f"case $3$5 in participant01) exit 3 ;; group) {group} ;; *) echo >/out/sub-$5 ;; esac"
     both = {"app": tiny_app(engine, tmp_path / "app", script)}
     one = both | {"dataset": {"source": project.folder / "bids", "participants": ["-sub-01"]}}
-    project.succeeds(*NO_PAGE, *project.configure(**one), *SDM)
+    project.succeeds(*NO_PAGE, *SDM, **one)
     made = {file.name: file.read_text() for file in project.derivatives.iterdir()}
     assert set(made) == {"all", "dataset_description.json", "sub-00"}
-    project.fails(*NO_PAGE, *project.configure(**both), *SDM).says("sub-01: tiny: the app ended with exit code 3")
+    project.fails(*NO_PAGE, *SDM, **both).says("sub-01: tiny: the app ended with exit code 3")
     arguments = {"app": both["app"] | {"group_arguments": ["x"]}}
-    project.fails(*NO_PAGE, *project.configure(**one | arguments), *SDM).says(
-        "; app.group: false skips the group level"
-    )
+    project.fails(*NO_PAGE, *SDM, **one | arguments).says("; app.group: false skips the group level")
     assert {file.name: file.read_text() for file in project.derivatives.iterdir()} == made
     (project.derivatives / "all").unlink()
-    project.succeeds(*NO_PAGE, *project.configure(**one), *SDM).says("Merging the outputs of participants, in results/")
+    project.succeeds(*NO_PAGE, *SDM, **one).says("Merging the outputs of participants, in results/")
     assert {file.name: file.read_text() for file in project.derivatives.iterdir()} == made
-    os.utime(project.results / "profile" / "steps" / "run_group_level.json", (2**31, 2**31))  # a node's clock was ahead
-    (project.results / "profile" / "profile.tsv").unlink()
-    project.succeeds(*NO_PAGE, *project.configure(**one), *SDM).says("Tabulating where the time of participants went")
+    os.utime(project.results / "profile/steps/run_group_level.json", (2**31, 2**31))  # a node's clock was ahead
+    (project.results / "profile/profile.tsv").unlink()
+    project.succeeds(*NO_PAGE, *SDM, **one).says("Tabulating where the time of participants went")
 
 
 @pytest.mark.nightly
 def test_results_of_a_tool_are_not_mixed_with_those_of_an_app(project: Project, engine: Engine, tmp_path: Path) -> None:
-    people(project, 1)
-    given = project.configure(tool="noop")
-    project.succeeds("participants", *given)
-    surfaces = project.derivatives / "sourcedata" / "freesurfer"  # where fMRIPrep has them
+    project.heads("00")
+    project.succeeds("participants", tool="noop")
+    surfaces = project.derivatives / "sourcedata/freesurfer"  # where fMRIPrep has them
     script = "cd /out; mkdir -p sub-00 sourcedata/freesurfer; echo >sub-00/subjects; echo >sourcedata/freesurfer/lh"
-    given = project.configure(app=tiny_app(engine, tmp_path / "app", script))
-    project.fails(*given, *SDM).says("has 1 participant analysed with tool noop, image none, and this run has app ")
-    project.succeeds(*given, *SDM, "--forcerun", "analyze_participants")
-    assert (project.derivatives / "sub-00" / "subjects").exists()
+    project.fails(*SDM, app=tiny_app(engine, tmp_path / "app", script)).says(
+        "has 1 participant analysed with tool noop, image none, and this run has app "
+    )
+    project.succeeds(*SDM, "--forcerun", "analyze_participants")
+    assert (project.derivatives / "sub-00/subjects").exists()
     assert (surfaces / "lh").exists()
-    again = project.configure(tool="noop")
-    project.succeeds("participants", *again, "--forcerun", "analyze_participants")
+    project.succeeds("participants", "--forcerun", "analyze_participants", tool="noop")
     assert not (project.results / "app").exists()
-    assert not (project.derivatives / "sub-00" / "subjects").exists()
+    assert not (project.derivatives / "sub-00/subjects").exists()
     assert not surfaces.exists()
 
 
 def test_an_app_without_containers_is_said_so(project: Project) -> None:
-    people(project, 1)
-    project.fails(*project.configure(app={"image": "x.sif"})).says(
+    project.heads("00")
+    project.fails(app={"image": "x.sif"}).says(
         "config key app.image: a BIDS App runs in a container; add --sdm apptainer"
     )
 
 
 def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: Project) -> None:
-    people(project, 1)
+    project.heads("00")
     dataset = {"source": "bids", "validation": "require"}
-    (project.folder / "bids" / "dataset_description.json").write_text("{}")
-    arguments = project.configure(dataset=dataset, tool="noop")
+    (project.folder / "bids/dataset_description.json").write_text("{}")
+    project.configure(dataset=dataset, tool="noop")
     for _ in range(2):  # what was found the first time is no reason to take it for checked
-        ended = project.fails(*arguments)
+        ended = project.fails()
         ended.says("neurotier: dataset: is not valid BIDS: ")
         assert not ended.analysed
 
 
 @pytest.mark.nightly
 def test_a_dataset_that_must_be_valid_is_looked_at_again_when_it_is_indexed_again(project: Project) -> None:
-    people(project, 1)
-    arguments = project.configure(dataset={"source": "bids", "validation": "require"}, tool="noop")
-    project.succeeds("participants", *arguments)
+    project.heads("00")
+    project.succeeds("participants", dataset={"source": "bids", "validation": "require"}, tool="noop")
     project.heads("00", "01")
     (project.folder / "bids/sub-01/anat/sub-01_T1w.json").write_text("{")
-    ended = project.fails("participants", *arguments, "--forcerun", "index_dataset")
+    ended = project.fails("participants", "--forcerun", "index_dataset")
     ended.says("neurotier: dataset: is not valid BIDS: JSON_INVALID (1)")
     assert not ended.analysed

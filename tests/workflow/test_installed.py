@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from conftest import missing
 from packaging.requirements import Requirement
-from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git, sleeping
+from support import ENVIRONMENT, PATIENCE_S, ROOT, Project, git, sleeping, system
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +42,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source], check=True)
+    system(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source)
     (wheel,) = wheels.iterdir()
-    subprocess.run([*pip, "install", "--no-deps", "--target", target, wheel], check=True)
+    system(*pip, "install", "--no-deps", "--target", target, wheel)
     return target
 
 
@@ -80,8 +80,8 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     assert (folder / "workflow").resolve().is_relative_to(installed)
     project = Project(folder)
     chosen = {"source": demo_source, "participants": ["0099001", "0099102"]}
-    own = project.configure(dataset=chosen, tool=sleeping(300))
-    command = [*project.command("participants", *own), "--workflow-profile", "profiles/local"]
+    project.configure(dataset=chosen, tool=sleeping(300))
+    command = project.command("participants", "--workflow-profile", "profiles/local")
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, cwd=folder, env=environment(installed), **quiet)
     said = watched(installed, folder, "0 of 2 done, 2 running")
@@ -101,15 +101,15 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
 
 def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(installed: Path, tmp_path: Path) -> None:
     assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
-    own = tmp_path / "lab" / "config" / "config.yaml"
+    own = tmp_path / "lab/config/config.yaml"
     own.write_text("# mine\n")
-    (tmp_path / "lab" / "workflow").unlink()
-    (tmp_path / "lab" / "workflow").symlink_to(tmp_path / "gone")
+    (tmp_path / "lab/workflow").unlink()
+    (tmp_path / "lab/workflow").symlink_to(tmp_path / "gone")
     for _ in range(2):
         assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
         assert own.read_text() == "# mine\n"
-        assert (tmp_path / "lab" / "workflow" / "Snakefile").is_file()
-    for definition in (tmp_path / "lab" / "containers").glob("*.def"):
+        assert (tmp_path / "lab/workflow/Snakefile").is_file()
+    for definition in (tmp_path / "lab/containers").glob("*.def"):
         needed = re.findall(r"^    (\S+\.\w+) /opt/", definition.read_text(), re.MULTILINE)
         assert [name for name in needed if not definition.parent.joinpath(name).exists()] == []
 
@@ -119,7 +119,7 @@ def test_what_is_laid_out_from_an_installation_that_nobody_may_write_to_is_ones_
 ) -> None:
     central = tmp_path / "central"
     shutil.copytree(installed, central, symlinks=True)
-    subprocess.run(["chmod", "-R", "a-w", central], check=True)
+    system("chmod", "-R", "a-w", central)
     try:
         assert neurotier(central, tmp_path, "init", "lab")[0] == 0
         copies = [
@@ -127,7 +127,7 @@ def test_what_is_laid_out_from_an_installation_that_nobody_may_write_to_is_ones_
         ]
         assert not [copy for copy in copies if not copy.stat().st_mode & stat.S_IWUSR]
     finally:
-        subprocess.run(["chmod", "-R", "u+w", central], check=True)
+        system("chmod", "-R", "u+w", central)
 
 
 def test_nothing_is_laid_out_over_a_checkout(installed: Path, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_full_disk_is_named_and_the_same_command_goes_on(
     code, said = neurotier(installed, tmp_path, "init", "small/lab")
     assert (code, len(said.splitlines())) == (73, 1)
     assert "No space left on device" in said
-    subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
+    system("mount", "-o", "remount,size=20m", small)
     assert neurotier(installed, tmp_path, "init", "small/lab")[0] == 0
     assert sorted(path.name for path in (small / "lab").iterdir()) == ["config", "containers", "profiles", "workflow"]
 
@@ -186,7 +186,7 @@ for name in ("copy_file_range", "getrandom", "memfd_create", "pidfd_open"):
 def test_python_for_an_old_c_library_is_enough(project: Project) -> None:
     project.heads("01")
     (project.folder / "sitecustomize.py").write_text(OLD_PYTHON)
-    command = project.command("all", "probe", *project.configure(tool="bet", probe={"time_s": 3, "tiers": ["tmpfs"]}))
+    command = project.command("all", "probe", tool="bet", probe={"time_s": 3, "tiers": ["tmpfs"]})
     environment = project.environment() | {"PYTHONPATH": str(project.folder)}
     done = subprocess.run(command, cwd=project.folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -200,4 +200,4 @@ def test_a_user_without_a_name_needs_none(tmp_path: Path) -> None:
         missing("user namespaces are not allowed here")
     project = Project.at(tmp_path / "project", lambda: nameless)
     project.heads("01")
-    project.succeeds("participants", *project.configure(tool="bet"))
+    project.succeeds("participants", tool="bet")

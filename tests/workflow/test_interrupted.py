@@ -30,16 +30,15 @@ def project(tmp_path: Path) -> Project:
     return slow_project(tmp_path)
 
 
-def arguments_for(project: Project, source: Path) -> list[str]:
-    """Arguments for two participants of different sites."""
-    return project.configure(dataset={"source": source, "participants": ["0099001", "0099102"]}, tool="bet")
+HEADS = ["0099001", "0099102"]
+"""Two participants of different sites."""
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> dict[str, str]:
     project = slow_project(tmp_path_factory.mktemp("undisturbed"))
     described = [f"results/derivatives/{site}/dataset_description.json" for site in ("SiteA", "SiteB")]
-    project.succeeds("participants", *described, *arguments_for(project, demo_source))
+    project.succeeds("participants", *described, dataset={"source": demo_source, "participants": HEADS}, tool="bet")
     return checksums(project.derivatives)
 
 
@@ -48,8 +47,7 @@ def test_the_same_command_completes_after_a_kill(
     project: Project, demo_source: Path, undisturbed: dict[str, str], killed: list[str]
 ) -> None:
     """The process through which participants flow is a pool, of which that of a participant is a copy."""
-    arguments = arguments_for(project, demo_source)
-    snakemake = project.start(*arguments)
+    snakemake = project.start(dataset={"source": demo_source, "participants": HEADS}, tool="bet")
     tool = wait_for(lambda: processes_in(project.folder, "bin/bet "), snakemake)[0]
     jobs = [one for one in tool.parents() if "analyze-participants" in one.cmdline()]
     family = {"snakemake": psutil.Process(snakemake.pid), "participant": jobs[0], "pool": jobs[-1]}
@@ -62,7 +60,7 @@ def test_the_same_command_completes_after_a_kill(
         assert "analysed again after a kill" in project.page("report")
     else:
         assert code != 0
-    project.succeeds(*arguments)
+    project.succeeds()
     assert checksums(project.derivatives) == undisturbed
     assert project.leftovers() == []
     assert processes_in(project.folder) == []
@@ -71,15 +69,13 @@ def test_the_same_command_completes_after_a_kill(
 @pytest.mark.nightly
 def test_a_start_in_a_copy_leaves_the_run_alone_that_goes_on_in_the_other(project: Project) -> None:
     project.heads("01")
-    given = project.configure(tool=sleeping(40))
-    first = project.start("tabulate_profile", *given)
+    first = project.start("tabulate_profile", tool=sleeping(40))
     wait_for(lambda: list(project.folder.glob("neurotier-*/work/*/*/owner.json")), first)
     shutil.copytree(project.results, project.folder / "copy")
-    project.succeeds("copy/index/tool.json", *given, "--config", "results=copy")
+    project.succeeds("copy/index/tool.json", "--config", "results=copy")
     assert first.poll() is None
     assert first.wait(timeout=2 * PATIENCE_S) == 0
-    (run,) = project.table("profile/runs.tsv")
-    assert "again" not in run["valid"]
+    assert "again" not in project.only_run["valid"]
 
 
 @pytest.mark.parametrize("state", ["there", *nightly("open", "gone")])
@@ -90,9 +86,7 @@ def test_a_start_with_another_work_tier_clears_that_of_the_killed_run(project: P
     former.mkdir()
     tiers = {"mine": {"path": former, "kind": kind_of(former)}}
     first = project.start(
-        "participants",
-        *project.configure(tiers=tiers, placement={"work": "mine"}, tool=sleeping(600)),
-        start_new_session=True,
+        "participants", start_new_session=True, tiers=tiers, placement={"work": "mine"}, tool=sleeping(600)
     )
     wait_for(lambda: list(former.glob("neurotier-*/work/*/*/owner.json")), first)
     os.killpg(first.pid, signal.SIGKILL)
@@ -101,7 +95,7 @@ def test_a_start_with_another_work_tier_clears_that_of_the_killed_run(project: P
         former.chmod(0o777)
     if state == "gone":
         former = former.rename(project.folder / "unmounted")
-    ended = project.succeeds("participants", *project.configure(tool="noop"))
+    ended = project.succeeds("participants", tool="noop")
     assert processes_in(project.folder) == []
     stays = state != "there"
     assert bool(list(former.glob("neurotier-*/work/*/*"))) == stays
@@ -115,18 +109,17 @@ def test_a_start_with_nothing_to_be_done_clears_up_too(project: Project, node: b
     tier = project.folder / "tier"
     tier.mkdir()
     tiers = {"mine": {"path": tier, "kind": kind_of(tier), "node": node}}
-    arguments = project.configure(tiers=tiers, placement={"work": "mine"}, tool="noop")
-    project.succeeds("participants", *arguments)
-    (run,) = (project.results / "state" / "runs").glob("*.json")
-    left = private_folder(tier) / "work" / short_hash(str(project.results)) / "sub-01" / "in"
-    unfinished = project.results / "index" / ".images.tsv.0f.partial"
+    project.succeeds("participants", tiers=tiers, placement={"work": "mine"}, tool="noop")
+    (run,) = (project.results / "state/runs").glob("*.json")
+    left = private_folder(tier) / "work" / short_hash(str(project.results)) / "sub-01/in"
+    unfinished = project.results / "index/.images.tsv.0f.partial"
     left.mkdir(parents=True)
     unfinished.touch()
     with subprocess.Popen(["sleep", "1000"], env={**os.environ, "NEUROTIER_RUN": run.stem}) as process:
         try:
-            project.succeeds("participants", *arguments, "--dry-run").says("Nothing to be done")
+            project.succeeds("participants", "--dry-run").says("Nothing to be done")
             assert (process.poll(), left.exists(), unfinished.exists()) == (None, True, True)
-            project.succeeds("participants", *arguments).says("Nothing to be done")
+            project.succeeds("participants").says("Nothing to be done")
             assert process.poll() is not None
             assert (left.exists(), list(tier.iterdir())) == (node, [private_folder(tier)] * node)
             assert not unfinished.exists()

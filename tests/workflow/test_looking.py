@@ -77,47 +77,41 @@ def state_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     found = {}
     for path in [folder, *folder.rglob("*")]:
         facts = path.lstat()
-        content = path.read_bytes() if path.is_file() else b""
-        found[str(path)] = (facts.st_mode, facts.st_mtime_ns, content)
+        found[str(path)] = (facts.st_mode, facts.st_mtime_ns, path.read_bytes() if path.is_file() else b"")
     return found
 
 
 @pytest.fixture(scope="module")
-def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
+def damaged(lasting: Project) -> Project:
     """A finished run that has lost a derivative and a table, with what a killed run may have left beside them."""
-    project = Project.at(tmp_path_factory.mktemp("looking") / "project")
-    project.heads("01", "02")
-    arguments = project.configure(tool="noop")
-    project.succeeds(*arguments)
-    shutil.rmtree(project.derivatives / "sub-02")
-    (project.results / "group" / "group.tsv").write_text("")
-    (project.results / "index" / ".images.tsv.0f.partial").touch()
-    (project.results / "state" / "got" / "any").mkdir(parents=True)
-    os.utime(project.results / "index" / "skipped.tsv", (2**31, 2**31))
-    return project, arguments
+    lasting.heads("01", "02")
+    lasting.succeeds(tool="noop")
+    shutil.rmtree(lasting.derivatives / "sub-02")
+    (lasting.results / "group/group.tsv").write_text("")
+    (lasting.results / "index/.images.tsv.0f.partial").touch()
+    (lasting.results / "state/got/any").mkdir(parents=True)
+    os.utime(lasting.results / "index/skipped.tsv", (2**31, 2**31))
+    return lasting
 
 
 @pytest.mark.parametrize("option", [*LOOKING.splitlines(), *nightly(*MORE_LOOKING.splitlines())])
-def test_a_command_that_only_looks_changes_nothing(
-    damaged: tuple[Project, list[str]], option: str, tmp_path: Path
-) -> None:
-    project, arguments = damaged
-    before = state_of(project.results)
-    ended = project.snakemake(*arguments, *option.format(elsewhere=tmp_path).split())
+def test_a_command_that_only_looks_changes_nothing(damaged: Project, option: str, tmp_path: Path) -> None:
+    before = state_of(damaged.results)
+    ended = damaged.snakemake(*option.format(elsewhere=tmp_path).split())
     assert ended.code == 0 or option.startswith(FINDS), ended.output
-    assert state_of(project.results) == before, ended.output
-    assert not list(project.folder.glob("neurotier-*/work/*"))
+    assert state_of(damaged.results) == before, ended.output
+    assert not list(damaged.folder.glob("neurotier-*/work/*"))
 
 
-def test_a_dry_run_says_what_was_lost_and_plans_it(damaged: tuple[Project, list[str]]) -> None:
-    project, arguments = damaged
-    ended = project.succeeds(*arguments, "--dry-run", cores=0)
+def test_a_dry_run_says_what_was_lost_and_plans_it(damaged: Project) -> None:
+    ended = damaged.succeeds("--dry-run", cores=0)
     assert ended.analysed == ["sub-02"]
     ended.says(
         "sub-02: its folder is not as it was written; it would be made again",
         "results/group/group.tsv is not as it was written; it would be made again",
+        "analyze_participants  ",
+        "tabulate_profile  ",
+        "write_report  ",
     )
-    for rule in ("analyze_participants", "tabulate_profile", "write_report"):
-        ended.says(f"{rule}  ")
-    project.succeeds(*arguments)
-    project.succeeds(*arguments, "--dry-run").says("Nothing to be done")
+    damaged.succeeds()
+    damaged.succeeds("--dry-run").says("Nothing to be done")

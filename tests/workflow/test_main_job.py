@@ -41,16 +41,14 @@ DEMO = {"voxel_size_mm": 4}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def finished(lasting: Project) -> Project:
     """The demonstration, and one of its sites on tmpfs with other cores."""
-    project = Project.at(tmp_path_factory.mktemp("main") / "project")
-    ended = project.succeeds(*shlex.split(DEMONSTRATION)[1:], *project.configure(demo=DEMO, tool=QUICK), cores=0)
-    (project.folder / "terminal.txt").write_text(ended.output)
+    ended = lasting.succeeds(*shlex.split(DEMONSTRATION)[1:], cores=0, demo=DEMO, tool=QUICK)
+    (lasting.folder / "terminal.txt").write_text(ended.output)
     targets = ["participants", "results-tmpfs/derivatives/SiteB/dataset_description.json"]
-    arguments = project.configure(demo=DEMO, tool=QUICK, dataset={"sites": ["SiteB"]})
     on_tmpfs = ["--workflow-profile", "profiles/tmpfs", "--config", "results=results-tmpfs"]
-    project.succeeds(*targets, *arguments, *on_tmpfs, cores=4)
-    return project
+    lasting.succeeds(*targets, *on_tmpfs, cores=4, demo=DEMO, tool=QUICK, dataset={"sites": ["SiteB"]})
+    return lasting
 
 
 def test_derivatives_have_these_names(finished: Project) -> None:
@@ -86,12 +84,12 @@ def test_results_have_these_names(finished: Project) -> None:
     records = {file_of(Path("profile/records"), participant).as_posix() for participant in everyone}
     index = {f"index/{name}" for name in ("dataset.json", "images.sha256", "sites.json", "tool.json")}
     assert kept == figures | tables | records | index | {"group/summary.json", "report.html"}
-    assert figures <= read_json(finished.results / "state" / "outputs.json").keys(), "what is lost of it is made again"
-    assert len(list((finished.results / "figures" / "mosaics").rglob("*.png"))) == len(IMAGES)
+    assert figures <= read_json(finished.results / "state/outputs.json").keys(), "what is lost of it is made again"
+    assert len(list((finished.results / "figures/mosaics").rglob("*.png"))) == len(IMAGES)
 
 
 def test_state_is_of_the_kinds_that_the_readme_lists(finished: Project) -> None:
-    table = (ROOT / "workflow" / "README.md").read_text().partition("\n## State\n")[2].partition("\n## ")[0]
+    table = (ROOT / "workflow/README.md").read_text().partition("\n## State\n")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     listed = {name.strip("/") for row in rows for name in re.findall(r"`([^`]+)`", row)}
     kept = {path.name for path in (finished.results / "state").iterdir()}
@@ -110,7 +108,7 @@ def test_work_tiers_were_the_profiles_and_are_empty_afterwards(finished: Project
     assert finished.leftovers() == []
     for tier, name in (("local", "results"), ("tmpfs", "results-tmpfs")):
         results = finished.folder / name
-        (facts_file,) = (results / "state" / "runs").glob("*.json")
+        (facts_file,) = (results / "state/runs").glob("*.json")
         work = read_json(facts_file)["tiers"]["work"]
         assert work["name"] == tier
         assert work["fs_type"] == "tmpfs" or tier == "local"
@@ -138,7 +136,7 @@ def test_profile_accounts_for_every_phase(finished: Project) -> None:
 
 
 def test_makespan_and_parallelism_agree_with_the_phases(finished: Project) -> None:
-    rows, (run,) = finished.table("profile/profile.tsv"), finished.table("profile/runs.tsv")
+    rows, run = finished.table("profile/profile.tsv"), finished.only_run
     makespan_s = max(float(row["end_s"]) for row in rows) - min(float(row["start_s"]) for row in rows)
     assert float(run["makespan_s"]) == pytest.approx(makespan_s, abs=1e-3)
     assert run["valid"] == "valid"
@@ -148,7 +146,7 @@ def test_makespan_and_parallelism_agree_with_the_phases(finished: Project) -> No
 
 def again(finished: Project, *more: str, tool: Any = QUICK) -> Ended:
     """Start the demonstration once more."""
-    return finished.snakemake(*finished.configure(demo=DEMO, tool=tool), *more)
+    return finished.snakemake(*more, demo=DEMO, tool=tool)
 
 
 def test_the_terminal_is_calm(finished: Project) -> None:
@@ -159,8 +157,7 @@ def test_the_terminal_is_calm(finished: Project) -> None:
     said = ["Indexing the dataset", "skipped SiteA/sub-0099003: no T1w image", "Analysing 4 of 4 participants: "]
     said += ["Results: 4 of 4 participants done, 0 failed", "Timings: ", "Report: "]
     assert [part for part in said if sum(part in line for line in lines) != 1] == []
-    logs = sorted((finished.folder / ".snakemake" / "log").iterdir())
-    assert "Finished jobid: " in logs[0].read_text()
+    assert "Finished jobid: " in sorted((finished.folder / ".snakemake/log").iterdir())[0].read_text()
 
 
 def test_a_second_start_has_nothing_to_do(finished: Project) -> None:
@@ -191,12 +188,12 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
         plain_dataset(project.folder / name, {t1w(label): small_head(int(label)) for label in labels})
 
     def run(source: str, *arguments: str, selected: tuple[str, ...] = ()) -> Ended:
-        given = project.configure(dataset={"source": source, "participants": selected}, tool="noop")
         targets = ["participants", "results/derivatives/dataset_description.json"]
-        return project.snakemake(*targets, *given, *arguments)
+        dataset = {"source": source, "participants": selected}
+        return project.snakemake(*targets, *arguments, dataset=dataset, tool="noop")
 
     def there() -> dict[str, list[str]]:
-        records, derivatives = project.results / "profile" / "records", project.derivatives
+        records, derivatives = project.results / "profile/records", project.derivatives
         found = {"records": records.rglob("sub-*"), "derivatives": derivatives.glob("sub-*")}
         return {name: sorted(path.stem[-2:] for path in paths) for name, paths in found.items()}
 
@@ -207,8 +204,9 @@ def test_another_dataset_is_refused_or_replaces_all_that_is_there(project: Proje
     ended = run("two").failed()
     one, two = project.folder / "one", project.folder / "two"
     ended.says(f"results: has 2 participants analysed with dataset {one}, and this run has dataset {two}; choose")
+    project.own.unlink()
     for forced in ("--forcerun=analyze_participants", "--forceall"):
-        project.snakemake("check", "--config", f"results={project.results}", forced).failed().says(
+        project.fails("check", "--config", f"results={project.results}", forced).says(
             "this run has dataset demo, tool brainextractor; choose another folder with --config results=NAME, or give"
             " the settings of these results"
         )
@@ -230,8 +228,8 @@ def test_results_copied_into_others_are_refused_or_all_replaced(project: Project
 
     def run(label: str, results: str, *arguments: str) -> Ended:
         tool = {"name": "bet", "bet": {"command": f"bet {{input}} {{output}}/brain -m -f {fractions[label]}"}}
-        given = project.configure(dataset={"source": "bids", "participants": [label]}, tool=tool, results=results)
-        return project.snakemake("participants", *given, *arguments)
+        dataset = {"source": "bids", "participants": [label]}
+        return project.snakemake("participants", *arguments, dataset=dataset, tool=tool, results=results)
 
     for label in fractions:
         run(label, label).succeeded()
@@ -241,18 +239,16 @@ def test_results_copied_into_others_are_refused_or_all_replaced(project: Project
             run(label, "both", *arguments).failed().says(
                 f"has 1 participant analysed with command bet {{input}} {{output}}/brain -m -f {fractions[other]}, and"
             )
-    ended = run("01", "both", "--forcerun", "analyze_participants").succeeded()
-    assert ended.analysed == ["sub-01"]
-    assert [folder.name for folder in (project.folder / "both" / "derivatives").glob("sub-*")] == ["sub-01"]
+    assert run("01", "both", "--forcerun", "analyze_participants").succeeded().analysed == ["sub-01"]
+    assert [folder.name for folder in (project.folder / "both/derivatives").glob("sub-*")] == ["sub-01"]
 
 
 @pytest.mark.nightly
 def test_images_that_cannot_be_dropped_stay(project: Project, demo_copy: Path) -> None:
     dataset: dict[str, Any] = {"source": demo_copy, "sites": ["SiteB"]}
-    arguments = project.configure(dataset=dataset, tool="noop")
-    project.succeeds("participants", *arguments)
+    project.succeeds("participants", dataset=dataset, tool="noop")
     demo_copy.rename(demo_copy.with_name("away"))  # no other copy can be verified any more
-    ended = project.succeeds(*project.configure(dataset={**dataset, "drop": True}, tool="noop"))
+    ended = project.succeeds(dataset={**dataset, "drop": True}, tool="noop")
     logs = {log.stem: log.read_text() for log in project.folder.glob("**/drop_images/**/*.log")}
     assert [line.split(": ")[1] for text in logs.values() for line in text.splitlines()] == ["kept"] * 2, (
         logs,
@@ -265,36 +261,34 @@ def test_images_that_cannot_be_dropped_stay(project: Project, demo_copy: Path) -
 
 def test_who_is_new_or_gone_is_said_and_content_that_changed_is_analysed_again(project: Project) -> None:
     project.heads("01", "02")
-    arguments = project.configure(tool="noop")
-    project.succeeds("participants", "results/derivatives/README", *arguments)
+    project.succeeds("participants", "results/derivatives/README", tool="noop")
     assert read_json(project.derivatives / "dataset_description.json")["Name"] == "Trial of storage"
     assert (project.derivatives / "README").read_text().endswith("which tries storage: no image was analysed.\n")
     said = "new, gone or changed since the dataset was indexed"
-    assert not project.succeeds("participants", *arguments).lines(said)
+    assert not project.succeeds("participants").lines(said)
     save_image(project.folder / "bids" / t1w("02"), small_head(5))
-    (project.folder / "bids" / "sub-01").rename(project.folder / "bids" / "sub-03")
+    (project.folder / "bids/sub-01").rename(project.folder / "bids/sub-03")
     (project.folder / "bids" / t1w("01").replace("sub-01", "sub-03", 1)).rename(project.folder / "bids" / t1w("03"))
-    (line,) = project.succeeds("participants", *arguments).lines(said)
+    (line,) = project.succeeds("participants").lines(said)
     assert line.startswith(f"3 participants {said}: sub-01, sub-02, sub-03;")
-    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
+    ended = project.succeeds("participants", "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02", "sub-03"]
-    assert ended.lines(said)[0].endswith(": sub-01, sub-02, sub-03"), "not told to do what is being done"
-    assert not project.succeeds("participants", *arguments).lines(said)
+    assert ended.lines(said)[0].endswith(": sub-01, sub-02, sub-03"), "the user is not asked for what the command does"
+    assert not project.succeeds("participants").lines(said)
 
 
 def test_a_page_of_an_earlier_run_is_not_said_to_be_of_this_one(project: Project) -> None:
     """Nor are the masks of an earlier table. Who was analysed again is tabulated again, though as many are done."""
     project.heads("01")
-    arguments = project.configure(tool="bet")
-    project.succeeds(*arguments).says("Results: 1 of 1 participant done, 0 failed, 1 brain mask")
-    project.succeeds("participants", *arguments, "--forcerun", "analyze_participants")
-    project.succeeds(*arguments).says("Report: ")
+    project.succeeds(tool="bet").says("Results: 1 of 1 participant done, 0 failed, 1 brain mask")
+    project.succeeds("participants", "--forcerun", "analyze_participants")
+    project.succeeds().says("Report: ")
     project.heads("02")
-    ended = project.succeeds("participants", *arguments, "--forcerun", "index_dataset")
+    ended = project.succeeds("participants", "--forcerun", "index_dataset")
     assert ended.analysed == ["sub-02"]
     assert not [line for said in ("Timings:", "Report:", "mask") for line in ended.lines(said)], ended.output
     ended.says("Report of an earlier run: ")
-    assert not project.fails("sweep", *arguments).lines("Timings:"), "nobody was analysed"
+    assert not project.fails("sweep").lines("Timings:"), "nobody was analysed"
 
 
 def test_a_dataset_follows_its_tier_to_another_path(project: Project, demo_copy: Path) -> None:
@@ -302,17 +296,18 @@ def test_a_dataset_follows_its_tier_to_another_path(project: Project, demo_copy:
     for path in ("one", "two"):
         (project.folder / path).mkdir()
         tiers = {"data": project.folder / path}
-        arguments = project.configure(dataset=dataset, tool="noop", tiers=tiers, placement={"dataset": "data"})
-        project.succeeds("results/index/images.tsv", *arguments)
-        cloned = Path(read_json(project.results / "index" / "dataset.json")["path"])
+        project.succeeds(
+            "results/index/images.tsv", dataset=dataset, tool="noop", tiers=tiers, placement={"dataset": "data"}
+        )
+        cloned = Path(read_json(project.results / "index/dataset.json")["path"])
         assert cloned.is_relative_to(project.folder / path)
 
 
 @pytest.mark.nightly
 def test_first_runs_side_by_side_share_one_demonstration(project: Project) -> None:
-    arguments = project.configure(demo={"voxel_size_mm": 4.0}, tool="noop")
+    project.configure(demo={"voxel_size_mm": 4.0}, tool="noop")
     names = ("one", "two")
-    runs = [project.start(f"{name}/index/images.tsv", *arguments, "--config", f"results={name}") for name in names]
+    runs = [project.start(f"{name}/index/images.tsv", "--config", f"results={name}") for name in names]
     for run in runs:
         run.ended().succeeded()
 
@@ -325,12 +320,11 @@ def test_plain_folder_on_another_file_system_is_read_where_it_lies(project: Proj
         plain_dataset(folder, {})
         save_image(folder / t1w("01"), small_head())
         there = sorted(path.name for path in folder.iterdir())
-        ended = project.fails(*project.configure(dataset=folder, tool="noop", placement=named))
-        ended.says("not on the dataset tier 'local'")
-        project.fails("advise", *project.configure(dataset=folder, tool="noop")).says("tier 'dataset': is only read")
-        assert not (project.results / "index" / "images.tsv").exists(), "refused before anything is done"
-        project.succeeds("results/profile/runs.tsv", *project.configure(dataset=folder, tool="noop"))
-        (run,) = project.table("profile/runs.tsv")
+        project.fails(dataset=folder, tool="noop", placement=named).says("not on the dataset tier 'local'")
+        project.fails("advise", dataset=folder, tool="noop").says("tier 'dataset': is only read")
+        assert not (project.results / "index/images.tsv").exists(), "refused before anything is done"
+        project.succeeds("results/profile/runs.tsv", dataset=folder, tool="noop")
+        run = project.only_run
         assert (run["dataset_tier"], run["work_tier"]) == ("dataset", "local")
         assert [path.name for path in above.iterdir()] == ["study"]
         assert sorted(path.name for path in folder.iterdir()) == there

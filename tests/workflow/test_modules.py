@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import nibabel
 import numpy as np
 import pytest
@@ -22,8 +24,8 @@ use rule * from theirs as theirs_*
 """
 
 
-def run(project: Project, *arguments: str) -> Ended:
-    return project.snakemake("--snakefile", "theirs.smk", "--workflow-profile", "none", *arguments)
+def run(project: Project, *arguments: str, **sections: Any) -> Ended:
+    return project.snakemake("--snakefile", "theirs.smk", "--workflow-profile", "none", *arguments, **sections)
 
 
 def test_two_modules_have_a_configuration_each(project: Project) -> None:
@@ -37,8 +39,7 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
     assert len(masks) == 2
     masks[1].unlink()
-    again = run(project, "group_comparison", *arguments).succeeded()
-    assert again.analysed == ["sub-two"]
+    assert run(project, "group_comparison", *arguments).succeeded().analysed == ["sub-two"]
     forced = run(project, *arguments, "--forcerun", "first_analyze_participants").succeeded()
     assert forced.analysed == ["sub-one"]
     both["second"] |= {"dataset": {"source": "demo"}, "results": "three"}
@@ -50,9 +51,8 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
 def test_what_snakedeploy_writes_runs(project: Project) -> None:
     project.heads("01")
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
-    arguments = project.configure(tool="bet")
-    run(project, *arguments).succeeded().says("Results: 1 of 1 participant done, 0 failed, 1 brain mask")
-    run(project, *arguments, "--dry-run").says("Nothing to be done")
+    run(project, tool="bet").succeeded().says("Results: 1 of 1 participant done, 0 failed, 1 brain mask")
+    run(project, "--dry-run").says("Nothing to be done")
 
 
 @pytest.mark.usefixtures("gnu_parallel", "spark")
@@ -61,7 +61,7 @@ def test_engines_of_a_module_are_those_that_are_asked_for(project: Project) -> N
     """One script serves both, whose rules have other names there."""
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
     blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "predict": False, "engines": ["gnu-parallel", "spark"]}
-    run(project, "theirs_bigbrain", *project.configure(bigbrain=blocks)).succeeded()
+    run(project, "theirs_bigbrain", bigbrain=blocks).succeeded()
     runs = project.table("bigbrain/bigbrain_runs.tsv")
     assert [(row["engine"], row["valid"]) for row in runs] == [("gnu-parallel", "valid"), ("spark", "valid")]
     assert project.table("bigbrain/bigbrain_spark.tsv"), "what Spark's own log has"
@@ -70,14 +70,13 @@ def test_engines_of_a_module_are_those_that_are_asked_for(project: Project) -> N
 def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
     project.heads("01")
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix='prefix: "elsewhere"'))
-    run(project, *project.configure(tool="bet")).failed().says("leave out prefix and replace_prefix")
+    run(project, tool="bet").failed().says("leave out prefix and replace_prefix")
     assert not (project.folder / "elsewhere").exists()
 
 
 @pytest.mark.nightly
 def test_example_goes_on_with_the_masks(project: Project) -> None:
-    own = yaml.safe_dump(configuration(project.folder, "results"))
-    (project.folder / "own.yaml").write_text(own)
+    (project.folder / "own.yaml").write_text(yaml.safe_dump(configuration(project.folder, "results")))
     project.succeeds("--snakefile", "config/examples/module/Snakefile", "--configfile", "own.yaml")
     (mask,) = project.derivatives.rglob("sub-*_mask.nii.gz")
     template = nibabel.load(project.folder / "template.nii.gz")
@@ -88,11 +87,10 @@ def test_a_killed_run_of_the_example_goes_on_by_the_same_command(project: Projec
     """As everywhere: ``--unlock`` is never needed."""
     project.heads("01")
     command, *given = next(line for line in LINES if "module/Snakefile" in line).removesuffix(" --cores 2").split()
-    given = ["neurotier_participants", *given, *project.configure(tool=sleeping(300))]
-    killed = project.start(*given)
+    killed = project.start("neurotier_participants", *given, tool=sleeping(300))
     wait_for(lambda: processes_in(project.folder, "sleep 300"), killed)
     killed.kill()
     killed.wait()
-    project.configure(tool="noop")  # nobody is done who would be done again
     assert command == "snakemake"
-    project.succeeds(*given).says("Results: 1 of 1 participant done, 0 failed")
+    ended = project.succeeds("neurotier_participants", *given, tool="noop")  # nobody is done who would be done again
+    ended.says("Results: 1 of 1 participant done, 0 failed")

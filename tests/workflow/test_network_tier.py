@@ -32,9 +32,9 @@ def network_tier(*options: str) -> Iterator[Path]:
         yield mounted / "tier"
 
 
-def configured(project: Project, source: Path, tier: Path, **placement: str) -> list[str]:
+def configure(project: Project, source: Path, tier: Path, **placement: str) -> None:
     """A run of noop with roles on the network."""
-    return project.configure(
+    project.configure(
         dataset={"source": source, "sites": ["SiteB"]},
         tool="noop",
         tiers={"network": {"path": tier, "kind": "network"}},
@@ -47,19 +47,20 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
     project: Project, demo_source: Path, refuses: bool
 ) -> None:
     with network_tier(*[FOLLOWED] * refuses) as tier:
-        arguments = configured(project, demo_source, tier, dataset="network", work="network", results="network")
-        project.succeeds(*arguments).says("2 of 2 participants done, 0 failed")
+        configure(project, demo_source, tier, dataset="network", work="network", results="network")
+        project.succeeds().says("2 of 2 participants done, 0 failed")
         (project.folder / "results").symlink_to(tier / "results")
-        (run,) = project.table("profile/runs.tsv")
+        run = project.only_run
         assert (run["dataset_tier"], run["work_tier"], run["valid"]) == ("network", "network", "valid")
         staged = [row for row in project.table("profile/traffic.tsv") if row["phase"] in ("stage_in", "stage_out")]
         assert {row["tier"] for row in staged} == {"network"}
-        project.snakemake(*arguments).says("Nothing to be done")
+        project.snakemake().says("Nothing to be done")
         assert [path for path in tier.glob("neurotier-*/work/**/*") if path.is_file()] == []
         whole = checksums(project.derivatives)
-    local = project.configure(dataset={"source": demo_source, "sites": ["SiteB"]}, tool="noop")
-    project.succeeds("participants", *local, "--config", "results=local")
-    assert checksums(project.folder / "local" / "derivatives").items() <= whole.items()
+    project.succeeds(
+        "participants", "--config", "results=local", dataset={"source": demo_source, "sites": ["SiteB"]}, tool="noop"
+    )
+    assert checksums(project.folder / "local/derivatives").items() <= whole.items()
 
 
 def test_links_that_the_file_system_refuses_are_said_to_be_refused(
@@ -68,6 +69,7 @@ def test_links_that_the_file_system_refuses_are_said_to_be_refused(
     if not refuses:
         pytest.skip("this sshfs follows all links")
     with network_tier() as tier:
-        ended = project.fails("participants", *configured(project, demo_source, tier, dataset="network"))
+        configure(project, demo_source, tier, dataset="network")
+        ended = project.fails("participants")
     (said, *_) = ended.lines("cannot be read: Operation not permitted")
     assert FOLLOWED in said

@@ -13,8 +13,9 @@ SMALL = {"streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1}
 def test_probe(project: Project, memory_folder: Path) -> None:
     """A tier on disk and one in memory; the second start has nothing to do, unless a setting was changed."""
     tiers = {"tmpfs": memory_folder}
-    arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"]}, tiers=tiers)
-    project.succeeds("probe", *arguments).says("With one stream, local (", "Report: results/probe.html")
+    project.succeeds("probe", probe={**SMALL, "tiers": ["local", "tmpfs"]}, tiers=tiers).says(
+        "With one stream, local (", "Report: results/probe.html"
+    )
     rows = project.table("probe/probe.tsv")
     assert [row["pattern"] for row in rows if row["tier"] == "local" and row["part"] == "concurrency"] == [
         *("write", "read", "mixed", "cached_read", "buffered_write")
@@ -34,12 +35,12 @@ def test_probe(project: Project, memory_folder: Path) -> None:
 
     def planned(*more: str) -> list[str]:
         """Tiers that would be probed."""
-        lines = project.snakemake("probe", "--dry-run", *more, *arguments).lines("Probing tier ")
+        lines = project.snakemake("probe", "--dry-run", *more).lines("Probing tier ")
         return sorted(line.split()[-1] for line in lines)
 
     assert planned() == []
     assert planned("--forcerun", "probe_tier") == ["local", "tmpfs"]
-    arguments = project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"], "file_mib": 17}, tiers=tiers)
+    project.configure(probe={**SMALL, "tiers": ["local", "tmpfs"], "file_mib": 17}, tiers=tiers)
     assert planned() == ["local", "tmpfs"]
 
 
@@ -49,7 +50,7 @@ def test_what_cannot_be_probed_is_said_in_a_line_each(project: Project) -> None:
         "small": {"path": ".", "kind": "block", "capacity": "20 MiB"},
         "wrong": {"path": "/dev/shm", "kind": "network"},
     }
-    ended = project.fails("probe", *project.configure(tiers=tiers, probe={**SMALL, "tiers": list(tiers)}))
+    ended = project.fails("probe", tiers=tiers, probe={**SMALL, "tiers": list(tiers)})
     ended.says(
         "neurotier: tier 'gone': its path",
         "neurotier: tier 'small': a probe with 1 stream needs 16 MiB, and it may take 2 MiB (10 % of",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import subprocess
 from pathlib import Path
 
 import nibabel as nib
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import missing
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, ROOT, Project, checksums, save_image, script, small_head, t1w
+from support import ENVIRONMENT, Project, checksums, save_image, script, small_head, system, t1w
 
 STRIP = """for word; do echo "word $word"; done
 echo "threads $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS"
@@ -44,10 +43,10 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     program = with_program(tmp_path / "programs")
     (tmp_path / "image").mkdir()
     image = make_tiny(engine, tmp_path / "image", programs={"strip": STRIP})
-    given = project.configure(tool=own_tool(image=image, version="echo 1.2 ; $HOME", threads=2))
+    project.configure(tool=own_tool(image=image, version="echo 1.2 ; $HOME", threads=2))
     made = {}
     for results, switches in (("on-host", ()), ("in-image", ("--sdm", "apptainer"))):
-        project.succeeds("participants", *given, "--config", f"results={results}", *switches, path=program, cores=4)
+        project.succeeds("participants", "--config", f"results={results}", *switches, path=program, cores=4)
         there = Project(project.folder, results_name=results)
         made[results] = checksums(there.derivatives)
         said = there.log("sub-01").read_text().splitlines()
@@ -59,16 +58,17 @@ def test_the_same_bytes_on_the_host_and_in_an_image_and_no_shell_reads_its_words
     assert len(made["on-host"]) >= 8
     assert not list(tmp_path.rglob("pwned"))
     image.rename(tmp_path / "elsewhere.sif")  # who was analysed by it stays so
-    project.fails("participants", *given, "--config", "results=in-image", "--sdm", "apptainer").says("no such file")
+    project.fails("participants", "--config", "results=in-image", "--sdm", "apptainer").says("no such file")
     assert there.record("sub-01") == record
 
 
 def test_a_tool_without_an_image_is_said_to_run_outside_a_container(project: Project) -> None:
     project.heads("01")
-    made = ("results/index/tool.json", *project.configure(tool="noop"))
-    said = "Looking for noop, and preparing it"
-    project.succeeds(*made, "--sdm", "apptainer").says(f"{said} outside a container: tool.noop.image is not set")
-    assert project.succeeds(*made, "--forcerun", "prepare_tool").lines("outside a container") == []
+    made = "results/index/tool.json"
+    project.succeeds(made, "--sdm", "apptainer", tool="noop").says(
+        "Looking for noop, and preparing it outside a container: tool.noop.image is not set"
+    )
+    assert project.succeeds(made, "--forcerun", "prepare_tool").lines("outside a container") == []
 
 
 def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> N
     other = save_image(tmp_path / "other.nii.gz", small_head()[:10])
     text = f'case $1 in *nothing*) ;; *grid*) cp {other} brain.nii.gz ;; *) cp "$1" brain.nii.gz ;; esac'
     command = f"{with_program(tmp_path / 'programs', text)}/strip {{input}}"
-    ended = project.fails("participants", *project.configure(tool=own_tool(command=command)))
+    ended = project.fails("participants", tool=own_tool(command=command))
     (line,) = ended.lines("failed  sub-nothing: ")
     assert f"{t1w('nothing')}: own wrote no brain.nii.gz, although its exit code is 0" in line
     (line,) = ended.lines("failed  sub-grid: ")
@@ -88,13 +88,12 @@ def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> N
 def test_another_command_is_another_analysis_and_more_cores_are_none(project: Project, tmp_path: Path) -> None:
     project.heads("01")
     program = with_program(tmp_path / "programs")
-    first = project.configure(tool=own_tool())
-    project.succeeds("participants", *first, path=program)
+    project.succeeds("participants", path=program, tool=own_tool())
     assert project.record("sub-01")["tool_version"].startswith("sha256:")
-    more = project.configure(tool=own_tool(threads=2, memory_mb=100))
-    project.succeeds("participants", *more, path=program).says("Nothing to be done")
-    other = project.configure(tool=own_tool(command="strip {input} {output}"))
-    project.fails("participants", *other, path=program).says("analysed with command strip {input} {output} '$(touch")
+    project.succeeds("participants", path=program, tool=own_tool(threads=2, memory_mb=100)).says("Nothing to be done")
+    project.fails("participants", path=program, tool=own_tool(command="strip {input} {output}")).says(
+        "analysed with command strip {input} {output} '$(touch"
+    )
 
 
 def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
@@ -105,20 +104,17 @@ def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
     program = with_program(tmp_path / "programs")
     page = tmp_path / "own script.sh"
     page.write_text('echo "$@"')
-    arguments = project.configure(tool=own_tool(command=f"strip {{input}} {{output}} '{page}'"))
-    project.succeeds("participants", *arguments, path=program)
+    project.succeeds("participants", path=program, tool=own_tool(command=f"strip {{input}} {{output}} '{page}'"))
     before = project.record("sub-01")["tool_version"]
     page.write_text('echo edited "$@"')
-    project.fails("participants", *arguments, path=program).says(
-        "1 participant analysed with content of the command's files "
-    )
+    project.fails("participants", path=program).says("1 participant analysed with content of the command's files ")
     page.write_text('echo "$@"')
     with_program(tmp_path / "programs", f"{STRIP}# another release")
     project.heads("02")
-    ended = project.fails("participants", *arguments, "--forcerun", "index_dataset", path=program)
+    ended = project.fails("participants", "--forcerun", "index_dataset", path=program)
     (line,) = ended.lines("failed  sub-02: tool 'own': its version is sha256:")
     assert f"the results are made with {before}; load {before} again" in line, line
-    again = project.succeeds("participants", *arguments, "--forcerun", "prepare_tool", path=program)
+    again = project.succeeds("participants", "--forcerun", "prepare_tool", path=program)
     assert sorted(again.analysed) == ["sub-01", "sub-02"], again.output
     assert project.record("sub-01")["tool_version"] == project.record("sub-02")["tool_version"] != before
 
@@ -129,7 +125,7 @@ def test_a_program_that_is_not_there_is_said_before_anyone_is_analysed(
 ) -> None:
     project.heads("01")
     own = {"command": "nowhere {input}", "mask": "mask.nii.gz", "image": tiny_image}
-    ended = project.fails("participants", *project.configure(tool={"name": "own", "own": own}), *switches)
+    ended = project.fails("participants", *switches, tool={"name": "own", "own": own})
     ended.says("own: the image has no program nowhere" if switches else "tool 'own': nowhere is not on PATH")
     assert ended.analysed == []
 
@@ -143,11 +139,10 @@ def test_median_otsu_of_dipy_has_the_voxels_of_a_direct_call(
         missing("DIPY is not installed (tests/set_up.sh does that)")
     image = project.heads("01") / t1w("01")
     nib.save(nib.load(whole_head).slicer[::4, ::4, ::4], image)
-    _, own = project.configure()
-    example = str(ROOT / "config" / "examples" / "median-otsu.yaml")
-    project.succeeds("participants", "--configfile", example, own)
+    project.configure()
+    project.succeeds("participants", "--configfile", "config/examples/median-otsu.yaml", "own.yaml")
     command = ["dipy_median_otsu", str(image), "--out_dir", str(tmp_path), "--out_mask", "direct.nii.gz"]
-    subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True)
+    system(*command, env=ENVIRONMENT)
     there = Project(project.folder, results_name="results-median-otsu")
     (mask,) = there.derivatives.rglob("*_mask.nii.gz")
     made, direct = nib.load(mask), nib.load(tmp_path / "direct.nii.gz")

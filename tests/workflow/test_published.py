@@ -17,7 +17,7 @@ def test_a_checkout_is_replayed(project: Project) -> None:
     assert {row["device"] for row in runs} == {"DRAM", "Optane", "local SSD", "Isilon"}
     page = project.page("published")
     assert "The published experiment, replayed" in page
-    figures = project.results / "published" / "figures"
+    figures = project.results / "published/figures"
     drawn = (figures / "bigbrain_makespans.tsv").read_text()
     assert all(member in drawn for member in ("paper", "fluid measured")), drawn
     assert (figures / "bigbrain_makespans.svg").exists()

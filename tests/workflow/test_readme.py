@@ -101,22 +101,21 @@ def name(value: Path | str) -> str:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
+def reader(lasting: Project, demo_source: Path) -> Project:
     """Someone with a clone, the demonstration dataset that the workflow has made, a BIDS folder, published logs, and a
     DataLad dataset in place of BigBrain's own.
     """
-    project = Project.at(tmp_path_factory.mktemp("reader") / "project")
-    shutil.copytree(demo_source, private_folder(project.folder) / "datasets" / demo_source.name, symlinks=True)
-    plain_dataset(project.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
-    write_checkout(project.folder / "paper-memory-storage")
-    (project.folder / "license.txt").write_text("me@example.org\n")
-    (project.folder / "fmriprep-filter.json").write_text("{}")
-    (project.folder / "templateflow").mkdir()
-    dataset = project.folder / LOCAL[BLOCKS]
+    shutil.copytree(demo_source, private_folder(lasting.folder) / "datasets" / demo_source.name, symlinks=True)
+    plain_dataset(lasting.folder / "study", {t1w("01"): small_head(), t1w("02"): small_head(1)})
+    write_checkout(lasting.folder / "paper-memory-storage")
+    (lasting.folder / "license.txt").write_text("me@example.org\n")
+    (lasting.folder / "fmriprep-filter.json").write_text("{}")
+    (lasting.folder / "templateflow").mkdir()
+    dataset = lasting.folder / LOCAL[BLOCKS]
     for number in range(3):
-        save_image(dataset / "FOLDER" / f"block_{number}.nii", small_head(number))
+        save_image(dataset / f"FOLDER/block_{number}.nii", small_head(number))
     committed(dataset, annexed=True)
-    return project
+    return lasting
 
 
 def follow(reader: Project, line: str, planned: bool) -> None:
@@ -182,8 +181,7 @@ def test_command_runs(reader: Project, line: str, request: pytest.FixtureRequest
         if part in line and not (reader.folder / earlier[0]).exists():
             follow(reader, earlier[1], planned=False)
     if line in IN_IMAGES:
-        image = request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image")
-        link_images(image, reader)
+        link_images(request.getfixturevalue("app_image" if "bids-app.yaml" in line else "brain_image"), reader)
     follow(reader, line, is_elsewhere(line))
 
 
@@ -199,15 +197,15 @@ def test_demonstration_is_the_command_of_the_makefile() -> None:
 def test_every_profile_is_described_and_plans(reader: Project) -> None:
     lines = "\n".join(line for file in DOCUMENTS for line in commands(file))
     for profile in sorted(file.parent for file in (ROOT / "profiles").glob("*/profile.yaml")):
-        assert f"`profiles/{profile.name}`" in (ROOT / "profiles" / "README.md").read_text()
+        assert f"`profiles/{profile.name}`" in (ROOT / "profiles/README.md").read_text()
         if not re.search(rf"profiles/{profile.name}\b(?!-)", lines):  # the others are in a command above
             given = ["--dry-run", "--quiet", "--config", "results=planned"]
             reader.succeeds("--workflow-profile", f"profiles/{profile.name}", *given)
 
 
 def test_every_example_is_described() -> None:
-    described = (ROOT / "config" / "examples" / "README.md").read_text()
-    assert all(f"`{file.name}`" in described for file in (ROOT / "config" / "examples").glob("*.yaml"))
+    described = (ROOT / "config/examples/README.md").read_text()
+    assert all(f"`{file.name}`" in described for file in (ROOT / "config/examples").glob("*.yaml"))
 
 
 def anchors(file: Path) -> set[str]:
@@ -242,9 +240,9 @@ def test_named_files_are_there(document: Path) -> None:
 
 
 def test_rooms_are_those_of_the_library() -> None:
-    text = (ROOT / "workflow" / "README.md").read_text().partition("## Rooms")[2].partition("## ")[0]
+    text = (ROOT / "workflow/README.md").read_text().partition("## Rooms")[2].partition("## ")[0]
     rooms = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
-    assert sorted(rooms) == sorted(file.parent.name for file in (ROOT / "workflow" / "neurotier").glob("*/__init__.py"))
+    assert sorted(rooms) == sorted(file.parent.name for file in (ROOT / "workflow/neurotier").glob("*/__init__.py"))
 
 
 def test_named_targets_exist(reader: Project) -> None:

@@ -34,16 +34,15 @@ def debian(whole_head: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def extracted(tmp_path_factory: pytest.TempPathFactory, whole_head: Path, debian: str) -> Project:
+def extracted(lasting: Project, whole_head: Path, debian: str) -> Project:
     """Debian's whole head, and those with a reference, through the whole workflow with its default settings."""
-    project = Project.at(tmp_path_factory.mktemp("heads") / "project")
     for name, head in {debian: whole_head, **{name: HEADS / f"{name}.nii.gz" for name in NAMES}}.items():
-        target = project.folder / "bids" / t1w(label(name))
+        target = lasting.folder / "bids" / t1w(label(name))
         target.parent.mkdir(parents=True)
         shutil.copy(head, target)
-    targets = ["results/group/group.tsv", "results/group/summary.json"]
-    project.succeeds(*targets, *project.configure())
-    return project
+    lasting.configure()
+    lasting.succeeds("results/group/group.tsv", "results/group/summary.json")
+    return lasting
 
 
 def mask(project: Project, name: str) -> np.ndarray:
@@ -55,8 +54,7 @@ def mask(project: Project, name: str) -> np.ndarray:
 def test_masks_agree_with_bet(request: pytest.FixtureRequest, name: str) -> None:
     if not name:
         missing_data(f"no heads in {HEADS}")
-    extracted = request.getfixturevalue("extracted")
-    ours = mask(extracted, name)
+    ours = mask(request.getfixturevalue("extracted"), name)
     reference = np.asarray(nib.load(HEADS / f"{name}{REFERENCE}").dataobj) > 0
     dice = 2 * (ours & reference).sum() / (ours.sum() + reference.sum())
     ratio = ours.sum() / reference.sum()
@@ -76,5 +74,4 @@ def test_group_table_has_the_volumes_of_the_masks(extracted: Project, debian: st
         assert int(row["brain_voxels"]) == voxels
         expected_mm3 = voxels * abs(np.linalg.det(image.affine[:3, :3]))
         assert float(row["brain_volume_mm3"]) == pytest.approx(expected_mm3, rel=1e-3)
-    summary = read_json(extracted.results / "group" / "summary.json")
-    assert summary["images"] == len({debian, *NAMES})
+    assert read_json(extracted.results / "group/summary.json")["images"] == len({debian, *NAMES})

@@ -55,8 +55,7 @@ esac"""
 def run(project: Project, *arguments: str, end: Callable[..., Ended] = Project.succeeds, **sections: object) -> Ended:
     """Analyse the demonstration with the stand-in of bet, and save its derivatives."""
     demo = {"dataset": {"source": project.folder / "demo"}, "tool": "bet", "results_dataset": True}
-    configured = project.configure(**(demo | sections))
-    return end(project, "participants", *configured, *arguments)
+    return end(project, "participants", *arguments, **(demo | sections))
 
 
 def command(folder: Path, *words: str, **variables: str) -> str:
@@ -78,16 +77,15 @@ def images(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Project:
-    project = Project.at(tmp_path_factory.mktemp("saved") / "project")
-    (project.folder / "demo").symlink_to(demo_source)
-    git(project.folder, "init", "--quiet", "other")
-    other = {"GIT_DIR": str(project.folder / "other/.git"), "GIT_WORK_TREE": str(project.folder / "other")}
+def saved(lasting: Project, demo_source: Path) -> Project:
+    (lasting.folder / "demo").symlink_to(demo_source)
+    git(lasting.folder, "init", "--quiet", "other")
+    other = {"GIT_DIR": str(lasting.folder / "other/.git"), "GIT_WORK_TREE": str(lasting.folder / "other")}
     with pytest.MonkeyPatch.context() as patch:  # what git sets for its hooks; and DataLad needs assertions
         for variable, value in {**other, "PYTHONOPTIMIZE": "1"}.items():
             patch.setitem(ENVIRONMENT, variable, value)
-        run(project)
-    return project
+        run(lasting)
+    return lasting
 
 
 @pytest.fixture
@@ -95,7 +93,7 @@ def clone(saved: Project, tmp_path: Path) -> Path:
     """A clone of the dataset of all sites, with that of one site and none of its images."""
     command(tmp_path, "datalad", "clone", str(saved.derivatives), "clone")
     command(tmp_path / "clone", "datalad", "get", "--no-data", "SiteA")
-    return tmp_path / "clone" / "SiteA"
+    return tmp_path / "clone/SiteA"
 
 
 def test_a_start_by_a_hook_of_git_leaves_its_repository_alone(saved: Project, tmp_path: Path) -> None:
@@ -105,7 +103,7 @@ def test_a_start_by_a_hook_of_git_leaves_its_repository_alone(saved: Project, tm
 
 def test_a_site_is_a_dataset_with_its_source(saved: Project, demo_source: Path) -> None:
     above = saved.derivatives
-    commits = read_json(saved.results / "state" / "saved.json")
+    commits = read_json(saved.results / "state/saved.json")
     for site in ("SiteA", "SiteB"):
         folder = above / site
         assert git(folder, "rev-parse", "HEAD") == commits[site]
@@ -128,10 +126,10 @@ def test_images_are_annexed_once_and_text_is_not(saved: Project) -> None:
 def test_it_is_valid_bids_whose_provenance_agrees(saved: Project) -> None:
     folder = saved.derivatives / "SiteA"
     assert bids_errors(folder) == []
-    (activity,) = read_json(folder / "prov" / "prov-neurotier_act.json")["Activities"]
+    (activity,) = read_json(folder / "prov/prov-neurotier_act.json")["Activities"]
     sidecars = [path for path in images(folder) if path.endswith(".json")]
     assert {read_json(folder / path)["GeneratedBy"] for path in sidecars} == {activity["Id"]}
-    software = {one["Id"]: one for one in read_json(folder / "prov" / "prov-neurotier_soft.json")["Software"]}
+    software = {one["Id"]: one for one in read_json(folder / "prov/prov-neurotier_soft.json")["Software"]}
     named = [(software[one]["Label"], software[one]["Version"]) for one in activity["AssociatedWith"]]
     description = read_json(folder / "dataset_description.json")["GeneratedBy"]
     assert [(one["Name"], one["Version"]) for one in description] == named
@@ -199,7 +197,7 @@ def test_what_is_made_again_with_the_same_bytes_is_no_commit(saved: Project) -> 
 def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: Path) -> None:
     count = tmp_path / "commits"
     kills = KILLING_HOOK.format(count=count, kills="|".join(map(str, KILL_AT)))
-    hook = script(tmp_path / "hooks" / "pre-commit", kills)
+    hook = script(tmp_path / "hooks/pre-commit", kills)
     given = ["GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.hooksPath", f"GIT_CONFIG_VALUE_0={hook.parent}"]
     project = Project.at(tmp_path / "project", lambda: ["env", *given])  # what a user sets there holds
     (project.folder / "demo").symlink_to(demo_source)
@@ -207,8 +205,7 @@ def test_a_killed_save_is_taken_up(saved: Project, tmp_path: Path, demo_source: 
         run(project, end=Project.snakemake)
     for clone in project.folder.glob("neurotier-*/datasets/[!.]*"):  # as after a reboot, if it was in memory
         remove_tree(clone)
-    ended = run(project, end=Project.snakemake).succeeded()
-    assert not ended.analysed
+    assert not run(project, end=Project.snakemake).succeeded().analysed
     assert len(count.read_text()) > max(KILL_AT)
     for folder in (".", "SiteA", "SiteB"):
         derivatives = project.derivatives / folder
@@ -238,7 +235,7 @@ esac"""
     image = make_tiny(engine, tmp_path, app)
     project = Project.at(tmp_path / "project")
     (project.folder / "demo").symlink_to(demo_source)
-    template = project.folder / "flow" / "template"
+    template = project.folder / "flow/template"
     template.parent.mkdir()
     caches = {"flow": {"source": "flow", "inside": "/flow"}}
     whole = {"source": project.folder / "demo", "sites": ["SiteB"]}
@@ -247,9 +244,9 @@ esac"""
     for text in ("early", "late"):
         template.write_text(text)
         run(project, "--sdm", "apptainer", "--forcerun", "place_caches", **sections)
-        assert (project.derivatives / "SiteB" / "group.txt").read_text() == text
-        folder = read_json(project.results / "index" / "caches.json")["flow"]["sha256"]
-        noted = map(read_json, (project.derivatives / "SiteB" / "code" / "neurotier").glob("*.json"))
+        assert (project.derivatives / "SiteB/group.txt").read_text() == text
+        folder = read_json(project.results / "index/caches.json")["flow"]["sha256"]
+        noted = map(read_json, (project.derivatives / "SiteB/code/neurotier").glob("*.json"))
         read.add(f"sha256:{folder}")
         assert {how["caches"]["flow"] for how in noted if "group" in how} == read
 
@@ -261,7 +258,7 @@ def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, 
     project = Project.at(tmp_path / "project")
     (project.folder / "demo").symlink_to(demo_source)
     (project.folder / "flow").mkdir()
-    (project.folder / "flow" / "template").write_text("template")
+    (project.folder / "flow/template").write_text("template")
     caches = {"flow": {"source": "flow", "inside": "/flow"}}
     app: dict[str, Any] = {"app": {"image": image, "name": "tiny", "caches": caches}}
     whole = {"source": project.folder / "demo", "sites": ["SiteA"]}
@@ -282,10 +279,10 @@ def test_an_app_s_derivatives_are_made_again(tmp_path: Path, demo_source: Path, 
         assert (tmp_path / "clone" / name).read_bytes() == (folder / name).read_bytes()
     (group,) = git(folder, "log", "--format=%H", "--grep", "RUNCMD.*Group level", "--max-count=1").splitlines()
     assert git(folder, "show", "--format=", "--name-only", group) == "group.txt"
-    (tmp_path / "clone" / "group.txt").write_text("not what the group level makes\n")
+    (tmp_path / "clone/group.txt").write_text("not what the group level makes\n")
     git(tmp_path / "clone", "commit", "--quiet", "--all", "--message", "wrong")
     command(tmp_path / "clone", "datalad", "rerun", group, **found)
-    assert (tmp_path / "clone" / "group.txt").read_text().split() == ["page"] * 3
+    assert (tmp_path / "clone/group.txt").read_text().split() == ["page"] * 3
     assert git(tmp_path / "clone", "rev-parse", "HEAD^{tree}") == git(folder, "rev-parse", "HEAD^{tree}")
 
 
@@ -332,4 +329,4 @@ def test_switched_on_later_while_somebody_fails(tmp_path: Path) -> None:
     assert sorted(line for line in history(folder) if "RUNCMD" in line) == APART, "not made alike"
     assert git(folder, "rev-parse", "HEAD") != saved_at
     assert git(folder, "status", "--porcelain") == ""
-    assert read_json(folder / "sub-01" / "anat" / "sub-01_desc-brain_mask.json").keys() >= {"GeneratedBy"}
+    assert read_json(folder / "sub-01/anat/sub-01_desc-brain_mask.json").keys() >= {"GeneratedBy"}

@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,24 +31,34 @@ from container_images import Engine, make_tiny
 from faults import heads
 from modules import TWO, configuration
 from slurm_cluster import LINK, LOCK, Cluster, NotHereError, nodes_in, slurm, succeeds
-from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, has_memory_limits
+from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, give, has_memory_limits
 from support import (
     STAND_INS,
     Project,
     Started,
     checksums,
     kind_of,
+    numbered,
     plain_dataset,
     read_json,
     script,
     sleeping,
     small_head,
+    system,
     t1w,
     wait_for,
 )
 
 QUICK = ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "2", "--resources", "mem_mb=5000"]
 """Short waits: what is asked of Slurm is the same."""
+
+ONCE = ("--preemptible-retries", "0")
+"""A job that failed is not submitted again."""
+
+STUCK = "touch $tools/began; until [ -e $tools/go ]; do sleep 0.1; done"
+"""What a tool does first in order to wait for the test."""
+
+SNAKEMAKE_PACKAGE = sysconfig.get_path("purelib") + "/snakemake"
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +81,7 @@ def demo_there(cluster: Cluster, demo_source: Path) -> Path:
     """The demonstration dataset on the cluster's file system, the user's."""
     copy = cluster.home / "demo"
     shutil.copytree(demo_source, copy, symlinks=True)
-    cluster.give(copy)
+    give(copy)
     return copy
 
 
@@ -80,7 +90,7 @@ def scratch(cluster: Cluster, request: pytest.FixtureRequest) -> Path:
     """A folder of the user beside the working folder."""
     folder = cluster.home / f"{request.node.name}-scratch"
     folder.mkdir()
-    cluster.give(folder)
+    give(folder)
     return folder
 
 
@@ -90,9 +100,17 @@ def on_slurm(*arguments: str, group: int = 4, at_once: int = 4) -> list[str]:
     return ["--profile", "profiles/slurm", *QUICK, *arguments, "--config", shares]
 
 
-def started(project: Project, *arguments: str, path: Path | None = None, target: str = "participants") -> Started:
-    """Snakemake, running, with ``path`` first on PATH."""
-    return project.start(target, *arguments, cores=0, path=path)
+def started(
+    project: Project,
+    *options: str,
+    group: int = 4,
+    at_once: int = 4,
+    config: tuple[str, ...] = (),
+    target: str = "participants",
+    **more: Any,
+) -> Started:
+    """Snakemake, running on the login node; ``config`` is laid over the configuration."""
+    return project.start(target, *on_slurm(*options, group=group, at_once=at_once), *config, cores=0, **more)
 
 
 def head_of(snakemake: Started) -> psutil.Process:
@@ -101,10 +119,14 @@ def head_of(snakemake: Started) -> psutil.Process:
     return head
 
 
+def kill(snakemake: Started) -> None:
+    head_of(snakemake).kill()
+    snakemake.wait()
+
+
 def queued(project: Project, *options: str) -> list[str]:
     """What squeue tells the user of jobs; of the numbers of those that wait or run, if no more is said."""
-    command = [*project.before(), "squeue", "--me", "--noheader", "--format=%i", *options]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return system(*project.before(), "squeue", "--me", "--noheader", "--format=%i", *options).split()
 
 
 def records(project: Project) -> dict[str, dict[str, Any]]:
@@ -133,7 +155,7 @@ def ended_since(cluster: Cluster, first: int, *columns: str) -> list[list[str]]:
 
 def set_nodes(state: str, *nodes: str) -> None:
     """Have nodes in a state."""
-    assert succeeds("scontrol", "update", f"NodeName={','.join(nodes)}", f"State={state}", "Reason=test")
+    system("scontrol", "update", f"NodeName={','.join(nodes)}", f"State={state}", "Reason=test")
 
 
 def states(cluster: Cluster, job: str) -> list[list[str]]:
@@ -143,9 +165,7 @@ def states(cluster: Cluster, job: str) -> list[list[str]]:
 
 def has_a_step(job: str) -> bool:
     """Whether a job has started anything by srun, as the plugin ``slurm`` does, and not its executor here."""
-    command = ["sacct", "--noheader", "--parsable2", "--format=JobID", "--jobs", job]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    return f"{job}.0" in listed.stdout.split()
+    return f"{job}.0" in system("sacct", "--noheader", "--parsable2", "--format=JobID", "--jobs", job).split()
 
 
 def slurm_job(project: Project, participant: str) -> tuple[str, str] | None:
@@ -178,20 +198,20 @@ def test_results_are_those_of_a_local_run(
 ) -> None:
     local, remote = Project.at(tmp_path / "local"), project
     first = cluster.next_job()
-    local.succeeds("participants", *local.configure(dataset=demo_source, tool="bet"))
+    local.succeeds("participants", dataset=demo_source, tool="bet")
     tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
-    config = remote.configure(dataset=demo_there, tool="bet", tiers={"local": {"path": "."}, "scratch": tier})
-    placement = remote.folder / "scratch" / "profile.yaml"
+    remote.configure(dataset=demo_there, tool="bet", tiers={"local": {"path": "."}, "scratch": tier})
+    placement = remote.folder / "scratch/profile.yaml"
     placement.parent.mkdir()
     placement.write_text(
         "config:\n  placement:\n    work: scratch\nscheduler: greedy\nkeep-going: true\nnolock: true\n"
     )
     storage = ["--workflow-profile", str(placement.parent)]
-    remote.succeeds(*storage, *on_slurm(*config), cores=0)
+    remote.succeeds(*storage, *on_slurm(), cores=0)
     local_checksums = checksums(local.derivatives)
     assert local_checksums == {name: sum_ for name, sum_ in checksums(remote.derivatives).items() if "/sub-" in name}
     assert (remote.results / "report.html").exists()
-    (run,) = remote.table("profile/runs.tsv")
+    run = remote.only_run
     assert (run["others_cpu_share"], run["others_cpu_reason"]) == ("n/a", "a batch system started the jobs")
     people = records(remote)
     jobs = {record["work_path"].rsplit("/", 1)[1] for record in people.values()}
@@ -215,7 +235,7 @@ def test_results_are_those_of_a_local_run(
     assert analysis["node"] in NODES
     assert analysis["cpus"] == "4"
     assert int(analysis["max_rss_bytes"]) > 0
-    (run,) = remote.table("profile/runs.tsv")
+    run = remote.only_run
     assert run["nodes"] == analysis["node"]
     assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
     page = remote.page("report")
@@ -237,7 +257,7 @@ def test_two_modules_have_jobs_of_their_own(cluster: Cluster, project: Project) 
     (project.folder / "theirs.smk").write_text(TWO)
     both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
     (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
-    cluster.give(project.folder)
+    give(project.folder)
     first = cluster.next_job()
     profile = ["--workflow-profile", "none", "--profile", "profiles/slurm", *QUICK]
     project.succeeds("--snakefile", "theirs.smk", *profile, "--configfile", "own.yaml", cores=0)
@@ -258,10 +278,10 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     first = cluster.next_job()
     images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
     plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
-    config = project.configure(tool="bet")
+    project.configure(tool="bet")
     killed_once = "[ -e $tools/killed ] || { touch $tools/killed; kill -9 $$; }"
     tools = bet_that(project, f"case $1 in *sub-00*) {killed_once};; esac")
-    done = project.fails(*on_slurm("--executor", "slurm", *config, group=5), path=tools, cores=0)
+    done = project.fails(*on_slurm("--executor", "slurm", group=5), path=tools, cores=0)
     assert len(done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")) == 1, (
         done.output
     )
@@ -271,12 +291,11 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     assert [first_time[2], second_time[2]] == ["FAILED", "COMPLETED"]
     assert int(second_time[0].rstrip("M")) == 2 * int(first_time[0].rstrip("M"))
     assert int(second_time[1]) == 2 * int(first_time[1]) == 2 * 15 * 2  # two rounds of four at once
-    log = next((project.results / "logs" / "analyze_participants").glob("*.log")).read_text()
+    log = next((project.results / "logs/analyze_participants").glob("*.log")).read_text()
     assert f"Slurm job {second_time[3]} on " in log
     assert has_a_step(second_time[3])
     assert "1 of 5 to analyse: sub-00" in log
-    failure = project.failure("sub-bad")
-    assert failure["exit_code"] == 65
+    assert project.failure("sub-bad")["exit_code"] == 65
     assert "the image file is empty" in project.page("report")
 
 
@@ -287,9 +306,8 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     last = "[ -e $tools/dead ] || exec sleep 1000"
     tools = bet_that(project, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
     script(tools / "sbatch", f'HOME=/nowhere exec {shutil.which("sbatch")} "$@"')
-    config = project.configure(tool="bet", results=project.results_name)
-    arguments = on_slurm(*config, "--preemptible-retries", "0", group=2, at_once=1)
-    snakemake = started(project, *arguments, path=tools)
+    project.configure(tool="bet", results=project.results_name)
+    snakemake = started(project, *ONCE, group=2, at_once=1, path=tools)
 
     slow = wait_for(lambda: slurm_job(project, "sub-slow"))[0]
     end = ["scontrol", "update", f"JobId={slow}", "EndTime=now"]
@@ -308,7 +326,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     failure = project.failure("sub-slow")
     assert f"(cluster job {slow}: TIMEOUT" in failure["reason"]
     log = Path(failure["log"])
-    assert log == project.results / "logs" / "slurm" / f"{slow}.log"
+    assert log == project.results / f"logs/slurm/{slow}.log"
     assert "DUE TO TIME LIMIT" in log.read_text()
     page = project.page("report")
     assert f'href="logs/slurm/{slow}.log"' in page
@@ -331,13 +349,11 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
     """Jobs of another results folder wait for nodes meanwhile; without their log folders they would die."""
     project.heads("00", "01")
     tools = bet_that(project, "echo >> $tools/began; until [ -e $tools/go ]; do sleep 0.1; done")
-    config = project.configure(tool="bet")
-    once = ["--preemptible-retries", "0"]
     first = cluster.next_job()
-    one = started(project, *on_slurm(*once, *config), "results=one", path=tools)
+    one = started(project, *ONCE, config=("results=one",), path=tools, tool="bet")
     wait_for((tools / "began").exists)
     set_nodes("DRAIN", *NODES)
-    other = started(project, *on_slurm("--executor", "slurm", *once, *config, group=1), "results=other", path=tools)
+    other = started(project, "--executor", "slurm", *ONCE, group=1, config=("results=other",), path=tools)
     wait_for(lambda: len(queued(project, "--states=PENDING")) == 2)
     (tools / "go").touch()
     heads_done = [one.ended()]
@@ -345,7 +361,7 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
     heads_done.append(other.ended())
     for done in heads_done:
         done.succeeded()
-    logs = [file.read_text() for file in (project.folder / ".snakemake" / "log").iterdir()]
+    logs = [file.read_text() for file in (project.folder / ".snakemake/log").iterdir()]
     submitted = [line for log in logs for line in log.splitlines() if "SLURM jobid" in line]
     counts = [
         sum(f"(log: {project.folder}/{name}/logs/slurm/" in line for line in submitted) for name in ("one", "other")
@@ -356,7 +372,7 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
 
 def called(project: Project) -> list[str]:
     """Participants for whom the tool was begun, once for each time."""
-    calls = project.folder / "tools" / "calls"
+    calls = project.folder / "tools/calls"
     return re.findall(r"sub-\w+(?=_T1w)", calls.read_text()) if calls.exists() else []
 
 
@@ -374,25 +390,18 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     The head dies while it submits the last of its jobs, whose number it has not heard. With other settings, they are
     ended.
     """
-    labels = [f"{number:02d}" for number in range(12)]
-    project.heads(*labels)
+    project.heads(*numbered(12))
     few, stuck = '[ "$(wc -l < $tools/calls)" -le 3 ]', "while [ -e $tools/old ]; do sleep 0.2; done"
     tools = bet_that(project, f"{few} || {{ echo >> $tools/stuck; {stuck}; }}")
     (tools / "old").touch()
     script(tools / "sbatch", THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
-    arguments = on_slurm(*project.configure(tool="bet"), at_once=1)
     first = cluster.next_job()
-
-    def die() -> None:
-        head = started(project, *arguments, path=tools)
-        wait_for(lambda: lines_in(tools / "stuck") == 3)
-        wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
-        seen = project.neurotier("watch", "results", "--once").output
-        assert re.search(r" for .* s; [2-9] of 12 done, [1-9] running, 0 failed, .*; [1-4] nodes?\n", seen), seen
-        head_of(head).kill()
-        head.wait()
-
-    die()
+    head = started(project, at_once=1, path=tools, tool="bet")
+    wait_for(lambda: lines_in(tools / "stuck") == 3)
+    wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
+    seen = project.neurotier("watch", "results", "--once").output
+    assert re.search(r" for .* s; [2-9] of 12 done, [1-9] running, 0 failed, .*; [1-4] nodes?\n", seen), seen
+    kill(head)
     (tools / "sbatch").unlink()
     listed = project.neurotier("jobs", "results")
     assert sorted(line.split()[0] for line in listed.output.splitlines()) == sorted(queued(project))
@@ -400,16 +409,16 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
 
     second = cluster.next_job()
     assert second - first == 3
-    head = started(project, *arguments, path=tools)
-    wait_for(lambda: len([*(project.results / "state" / "runs").glob("*.json")]) >= 2)
+    head = started(project, at_once=1, path=tools)
+    wait_for(lambda: len([*(project.results / "state/runs").glob("*.json")]) >= 2)
     (tools / "old").unlink()
     head.ended().succeeded().says("neurotier: waiting for 3 cluster jobs of an earlier run: ")
     assert cluster.next_job() == second, "no job was submitted"
-    assert sorted(records(project)) == [f"sub-{label}" for label in labels]
-    assert sorted(called(project)) == [f"sub-{label}" for label in labels], "nobody was analysed twice"
+    assert len(records(project)) == 12
+    assert sorted(called(project)) == sorted(records(project)), "nobody was analysed twice"
     assert {state for (state,) in ended_since(cluster, first, "State")} == {"COMPLETED"}
     assert project.neurotier("jobs", "results").output == ""
-    told = [read_json(file)["rows"] for file in sorted((project.results / "state" / "jobs").glob("*.json"))]
+    told = [read_json(file)["rows"] for file in sorted((project.results / "state/jobs").glob("*.json"))]
     assert [[row["state"] for row in rows] for rows in told] == [[], ["COMPLETED"] * 3]
 
 
@@ -423,8 +432,7 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, 
     project.heads("00", "01")
     first = cluster.next_job()
     tools = bet_that(project, "[ -e $tools/go ] || { echo >> $tools/stuck; exec sleep 1000; }")
-    arguments = on_slurm(*project.configure(tool="bet"))
-    head = started(project, *arguments, path=tools)
+    head = started(project, path=tools, tool="bet")
     wait_for(lambda: lines_in(tools / "stuck") == 2)
     job = str(first)
     cancel = ["jobs", "results", "--cancel"]
@@ -434,20 +442,19 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, 
         assert (refused.code, queued(project)) == (75, [job]), refused.output
         assert refused.output.startswith("neurotier: "), refused.output
         assert "another run is using this results folder" in refused.output
-    head_of(head).kill()
-    head.wait()
+    kill(head)
     (tools / "go").touch()
     if by_hand:
         assert project.neurotier(*cancel).output == f"{said}\n"
         assert queued(project) == []
     second = cluster.next_job()
     project.heads("00", "01", "02")
-    cluster.give(project.folder)
-    again = [*arguments, "dataset={participants: [sub-00]}"]
+    give(project.folder)
     if how == "index":
-        again = ["--forcerun", "index_dataset", *arguments]
-    done = started(project, *again, path=tools).ended().succeeded()
-    assert bool(done.lines(said)) != by_hand
+        head = started(project, "--forcerun", "index_dataset", path=tools)
+    else:
+        head = started(project, config=("dataset={participants: [sub-00]}",), path=tools)
+    assert bool(head.ended().succeeded().lines(said)) != by_hand
     assert sorted(records(project)) == (["sub-00", "sub-01", "sub-02"] if how == "index" else ["sub-00"])
     assert end_of(cluster, job).startswith("CANCELLED")
     assert ended_since(cluster, second, "State") == [["COMPLETED"]]
@@ -464,17 +471,15 @@ exec {sbatch} "$@"
 def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Project) -> None:
     """Its controller is away, already at the start or later, or a limit of submitted jobs is reached: neither is an
     attempt of a job."""
-    labels = [f"{number:02d}" for number in range(8)]
-    project.heads(*labels)
+    project.heads(*numbered(8))
     tools = bet_that(project, "sleep 1")
     script(tools / "sbatch", HELD_BACK.format(sbatch=shutil.which("sbatch"), folder=tools))
     script(tools / "squeue", f'echo >> {tools}/looked; exec {shutil.which("squeue")} "$@"')
     (tools / "hold").touch()
-    once = ["--preemptible-retries", "0"]
     first = cluster.next_job()
     accounting("modify", "user", USER, "set", "MaxSubmitJobs=2")
     with cluster.without_controller():
-        head = started(project, *on_slurm(*once, *project.configure(tool="bet"), group=1), path=tools)
+        head = started(project, *ONCE, group=1, path=tools, tool="bet")
         wait_for(lambda: lines_in(tools / "looked") >= 2)
         assert not (tools / "asked").exists(), "nothing is submitted"
     wait_for((tools / "asked").exists)
@@ -488,7 +493,7 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     assert "squeue" in refused[0], done.output
     assert [line for line in refused if "Unable to contact slurm controller" in line], done.output
     assert [line for line in refused if "job submit limit" in line], done.output
-    assert sorted(records(project)) == [f"sub-{label}" for label in labels]
+    assert len(records(project)) == 8
     assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 8
 
 
@@ -496,7 +501,7 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
 def test_an_account_that_is_not_valid_is_said_in_a_line(cluster: Cluster, project: Project) -> None:
     project.heads("00")
     account = ["--set-resources", "analyze_participants:slurm_account=nobodys"]
-    ended = project.fails("participants", *on_slurm(*account, *project.configure(tool="noop")), cores=0)
+    ended = started(project, *account, tool="noop").ended().failed()
     (line,) = ended.lines("neurotier: Slurm refuses a job of rule analyze_participants: ")
     assert "Invalid account or account/partition combination" in line, ended.output
 
@@ -506,12 +511,12 @@ def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project:
     """The head is stopped for longer than Slurm remembers; records say who is left, and sacct is not asked."""
     project.heads("00", "01")
     tools = bet_that(project, "[ -e $tools/go ] || case $1 in *sub-01*) exec sleep 1000;; esac")
-    head = started(project, *on_slurm(*project.configure(tool="bet"), at_once=1), path=tools)
+    head = started(project, at_once=1, path=tools, tool="bet")
     wait_for(lambda: called(project) == ["sub-00", "sub-01"])
     (job,) = queued(project)
     head_of(head).suspend()
     with cluster.configured(MinJobAge=2):
-        assert succeeds("scancel", job)
+        system("scancel", job)
         wait_for(lambda: job not in queued(project, "--states=all"))
     (tools / "go").touch()
     head_of(head).resume()
@@ -526,11 +531,11 @@ def test_jobs_of_a_hidden_partition_are_seen(cluster: Cluster, project: Project)
     project.heads("00", "01")
     tools = bet_that(project, "sleep 5")
     partition = ["--default-resources", "mem_mb=500", "runtime=5", "slurm_partition=hidden"]
-    assert succeeds("scontrol", "create", "PartitionName=hidden", "Nodes=n1", "Hidden=YES")
-    done = started(project, *on_slurm(*partition, *project.configure(tool="bet"), group=1), path=tools).ended()
+    system("scontrol", "create", "PartitionName=hidden", "Nodes=n1", "Hidden=YES")
+    done = started(project, *partition, group=1, path=tools, tool="bet").ended()
     assert sorted(called(project)) == ["sub-00", "sub-01"], "nobody was analysed twice"
     done.succeeded()
-    assert succeeds("scontrol", "delete", "PartitionName=hidden")
+    system("scontrol", "delete", "PartitionName=hidden")
 
 
 @pytest.mark.nightly
@@ -540,7 +545,7 @@ def test_who_runs_out_of_memory_always_is_named_and_the_others_are_done(cluster:
     project.heads("00", "01", "02", "03")
     tools = bet_that(project, "case $1 in *sub-02*) exec tail /dev/zero;; esac")
     first = cluster.next_job()
-    done = started(project, *on_slurm(*project.configure(tool="bet"), group=2), path=tools).ended().failed()
+    done = started(project, group=2, path=tools, tool="bet").ended().failed()
     done.says("3 of 4 participants done, 1 failed")
     (named,) = done.lines("failed  sub-02: ")
     assert re.search(r"killed by SIGKILL.*cluster job \d+: OUT_OF_MEMORY", named)
@@ -558,7 +563,7 @@ def test_a_second_attempt_that_asks_for_too_much_does_not_keep_the_run(cluster: 
     first = cluster.next_job()
     with qos("short", "MaxWall=20"):
         accounting("modify", "user", USER, "set", "DefaultQOS=short")
-        done = started(project, *on_slurm(*project.configure(tool="bet")), path=tools).ended().failed()
+        done = started(project, path=tools, tool="bet").ended().failed()
     done.says("waits: QOSMaxWallDurationPerJobLimit, and is given up", "1 of 2 participants done, 1 failed")
     states = ended_since(cluster, first, "State", "TimelimitRaw")
     assert [(state[:9], minutes) for state, minutes in states] == [("FAILED", "15"), ("CANCELLED", "30")]
@@ -570,10 +575,10 @@ def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster,
     project.heads("00")
     tools = bet_that(project, "mkdir $tools/begun && exec sleep 1000")
     arguments = ["--profile", "profiles/cluster-generic", "--latency-wait", "2", "--resources", "mem_mb=5000"]
-    head = started(project, *arguments, *project.configure(tool="bet"), path=tools)
+    head = project.start("participants", *arguments, cores=0, path=tools, tool="bet")
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     wait_for((tools / "begun").exists)
-    subprocess.run(["scancel", "--signal=KILL", "--full", job], check=True)
+    system("scancel", "--signal=KILL", "--full", job)
     head.ended().succeeded()
     assert len(records(project)) == 1
 
@@ -598,19 +603,18 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
         (folder / "strip").write_text('#!/bin/sh\ncp "$1" "$2/brain.nii.gz"\n')
         (folder / "strip").chmod(0o755)
         (folder / "disk").mkdir(exist_ok=True)
-        cluster.give(folder / "disk")
+        give(folder / "disk")
     (nodes[0] / lacks).rename(nodes[0] / f"no-{lacks}")
     tier = {"path": f"{cluster.local}/disk", "kind": kind_of(cluster.folder), "node": True}
     own = {"command": f"{cluster.local}/strip {{input}} {{output}}", "brain": "brain.nii.gz"}
     places = {"tiers": {"local": {"path": "."}, "disk": tier}, "placement": {"work": "disk"}}
-    config = project.configure(**places, dataset=cluster.local / "bids", tool={"name": "own", "own": own})
+    project.configure(**places, dataset=cluster.local / "bids", tool={"name": "own", "own": own})
     extra = ["--default-resources", f"slurm_extra='--exclude={off}'", "mem_mb=300", "runtime=10"] if off else []
     first = cluster.next_job()
-    done = started(project, *on_slurm(*extra, *config, group=1), target="all").ended().succeeded()
+    done = started(project, *extra, group=1, target="all").ended().succeeded()
     assert len(done.lines(" failed for its node, n1, which this run will not use any more")) == 1, done.output
     jobs = ended_since(cluster, first, "JobIDRaw", "NodeList", "State")
-    failed = [int(number) for number, node, state in jobs if (node, state) == ("n1", "FAILED")]
-    assert failed
+    assert [int(number) for number, node, state in jobs if (node, state) == ("n1", "FAILED")]
     assert {node for number, node, _ in jobs if int(number) > first + 4} <= set(NODES[1:])
     assert off not in {node for _, node, _ in jobs}
     assert len(records(project)) == 5
@@ -620,17 +624,10 @@ def test_a_node_at_fault_gets_no_other_job(cluster: Cluster, project: Project, l
 @pytest.mark.nightly
 @pytest.mark.parametrize("lacks", ["the file system", "Python", "a package"])
 def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: Project, lacks: str) -> None:
-    project.heads(*map("{:02d}".format, range(6)))
-    config = project.configure(tool="noop")
-    (first_process,) = psutil.Process(cluster.daemons["n1"].pid).children()
-    there = ["nsenter", f"--target={first_process.pid}", "--mount"]
-    package = sysconfig.get_path("purelib") + "/snakemake"
-    folder = {"the file system": str(project.folder), "Python": sys.prefix, "a package": package}[lacks]
-    subprocess.run([*there, "mount", "-t", "tmpfs", "none", folder], check=True)
-    try:
-        done = started(project, *on_slurm(*config, group=1)).ended().succeeded()
-    finally:
-        subprocess.run([*there, "umount", folder], check=True)
+    project.heads(*numbered(6))
+    folders = {"the file system": str(project.folder), "Python": sys.prefix, "a package": SNAKEMAKE_PACKAGE}
+    with cluster.mounted("n1", folders[lacks], "-t", "tmpfs", "none"):
+        done = started(project, group=1, tool="noop").ended().succeeded()
     assert len(done.lines(" failed for its node, n1, which this run will not use any more")) == 1, done.output
     assert len(records(project)) == 6
     said = {"Python": f"{cluster.folder}/spool/n1/job", "a package": f"{sys.executable}: No module named snakemake"}
@@ -642,19 +639,14 @@ def test_a_node_that_can_begin_no_job_gets_no_other(cluster: Cluster, project: P
 def test_what_a_job_said_last_is_told_if_it_could_not_note_its_end(cluster: Cluster, project: Project) -> None:
     """The shared file system becomes read-only on its node."""
     project.heads("00", "01")
-    stuck = "touch $tools/began; until [ -e $tools/go ]; do sleep 0.1; done"
-    tools = bet_that(project, f"case $1 in *sub-01*) {stuck};; esac")
-    once = ["--preemptible-retries", "0"]
-    head = started(project, *on_slurm(*once, *project.configure(tool="bet"), at_once=2), path=tools)
+    tools = bet_that(project, f"case $1 in *sub-01*) {STUCK};; esac")
+    head = started(project, *ONCE, at_once=2, path=tools, tool="bet")
     wait_for((tools / "began").exists)
     job, node = wait_for(lambda: slurm_job(project, "sub-01"))
-    (first_process,) = psutil.Process(cluster.daemons[node].pid).children()
-    there = ["nsenter", f"--target={first_process.pid}", "--mount"]
-    subprocess.run([*there, "mount", "--bind", str(project.folder), str(project.folder)], check=True)
-    subprocess.run([*there, "mount", "-o", "remount,bind,ro", str(project.folder)], check=True)
-    (tools / "go").touch()
-    done = head.ended().failed()
-    subprocess.run([*there, "umount", str(project.folder)], check=True)
+    with cluster.mounted(node, project.folder, "--bind", project.folder):
+        cluster.on_host(node, "mount", "-o", "remount,bind,ro", project.folder)
+        (tools / "go").touch()
+        done = head.ended().failed()
     (line,) = done.lines(f"neurotier: Slurm ended job {job} of rule analyze_participants: FAILED on {node}: ")
     assert "Read-only file system" in line
 
@@ -662,18 +654,12 @@ def test_what_a_job_said_last_is_told_if_it_could_not_note_its_end(cluster: Clus
 @pytest.mark.nightly
 def test_what_cannot_begin_on_any_node_does_not_keep_the_run(cluster: Cluster, project: Project) -> None:
     """An environment broken for all fails so slowly that jobs wait when the last node is at fault."""
-    project.heads(*map("{:02d}".format, range(48)))
-    package = sysconfig.get_path("purelib") + "/snakemake"
+    project.heads(*numbered(48))
     (project.folder / "__main__.py").write_text("import time\ntime.sleep(9)\nraise SystemExit('broken')\n")
-    first_processes = [psutil.Process(cluster.daemons[node].pid).children()[0] for node in NODES]
-    for process in first_processes:
-        there = ["nsenter", f"--target={process.pid}", "--mount"]
-        subprocess.run([*there, "mount", "--bind", str(project.folder), package], check=True)
-    try:
-        done = started(project, *on_slurm(*project.configure(tool="noop"), group=1)).ended(200).failed()
-    finally:
-        for process in first_processes:
-            subprocess.run(["nsenter", f"--target={process.pid}", "--mount", "umount", package], check=True)
+    with ExitStack() as stack:
+        for node in NODES:
+            stack.enter_context(cluster.mounted(node, SNAKEMAKE_PACKAGE, "--bind", project.folder))
+        done = started(project, group=1, tool="noop").ended(200).failed()
     done.says("BadConstraints, and is given up: no node is left but those that failed", "0 of 48 participants done")
 
 
@@ -683,7 +669,7 @@ def test_a_job_whose_node_cannot_begin_it_is_done_on_another(cluster: Cluster, p
     project.heads("00", "01", "02", "03")
     prolog = script(cluster.folder / "prolog", '[ "$SLURMD_NODENAME" != n1 ]')
     with cluster.configured(Prolog=prolog):
-        done = started(project, *on_slurm(*project.configure(tool="noop"), group=1)).ended().succeeded()
+        done = started(project, group=1, tool="noop").ended().succeeded()
     succeeds("scontrol", "update", "NodeName=n1", "State=RESUME")  # Slurm 24.11 has done so, and refuses
     wait_for(lambda: nodes_in("idle") == len(NODES))
     (line,) = done.lines("waits: launch failed requeued held, and is given up: its node could not begin it")
@@ -701,9 +687,8 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     project.heads(*labels)
     tools = bet_that(project, "[ -e $tools/go ] || { touch $tools/began-$$; exec sleep 1000; }")
     on_one_node = ["--default-resources", "mem_mb=500", "runtime=30", "slurm_extra='--nodelist=n1'"]
-    arguments = ["--workflow-profile", "profiles/tmpfs", "--preemptible-retries", "0", *on_one_node]
-    arguments = on_slurm(*arguments, *project.configure(tool="bet"), group=1)
-    head = started(project, *arguments, path=tools)
+    options = ["--workflow-profile", "profiles/tmpfs", *ONCE, *on_one_node]
+    head = started(project, *options, group=1, path=tools, tool="bet")
     cancelled, late, killed = (wait_for(partial(slurm_job, project, f"sub-{label}"))[0] for label in labels)
     memory = cluster.shared_memory()["n1"]
 
@@ -713,17 +698,16 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
 
     wait_for(lambda: len([*tools.glob("began-*")]) == len(labels))  # who is beginning yet cannot be killed as a whole
     assert kept() == {f"sub-{label}" for label in labels}
-    assert succeeds("scancel", cancelled)
+    system("scancel", cancelled)
     cluster.kill_job("n1", killed)
     wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now+85"))
     wait_for(lambda: kept() == {"sub-02"})
     assert f"{late}|RUNNING" in queued(project, "--format=%i|%T"), "it is told ahead of its limit"
     wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now"))
-    done = head.ended().failed()
-    assert f"cluster job {late}: TIMEOUT" in done.output
+    assert f"cluster job {late}: TIMEOUT" in head.ended().failed().output
     assert kept() == {"sub-02"}
     (tools / "go").touch()
-    started(project, *arguments, "results=other", path=tools).ended().succeeded()
+    started(project, *options, group=1, config=("results=other",), path=tools).ended().succeeded()
     assert not [path for path in memory.rglob("*") if not path.is_dir()]
 
 
@@ -746,8 +730,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
     plain_dataset(project.folder / "bids", dict.fromkeys(sessions, image))
     first = cluster.next_job()
     tool = sleeping(4)  # so that all images are there at once
-    config = project.configure(tool=tool)
-    project.succeeds("participants", "--workflow-profile", "profiles/tmpfs", *on_slurm(*config, at_once=2), cores=0)
+    started(project, "--workflow-profile", "profiles/tmpfs", at_once=2, tool=tool).ended().succeeded()
     assert ended_since(cluster, first, "State") == [["COMPLETED"]]
     people = records(project)
     assert sorted(people) == [f"sub-{label}" for label in labels]
@@ -773,7 +756,7 @@ def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 
     profile = yaml.safe_load(drafted.output)
     assert profile["default-resources"]["slurm_partition"] == "'main'"
     assert (profile["cores"], profile["resources"]) == (4, {"mem_mb": memory_mb})
-    file = project.folder / "site" / "profile.yaml"
+    file = project.folder / "site/profile.yaml"
     file.parent.mkdir()
     file.write_text(drafted.output)
     return file.parent
@@ -781,7 +764,7 @@ def drafted_profile(project: Project, limit: str = "infinite", memory_mb: int = 
 
 def accounting(*words: str) -> None:
     """Change what Slurm's accounting knows."""
-    subprocess.run(["sacctmgr", "-i", *words], check=True)
+    system("sacctmgr", "-i", *words)
 
 
 @contextmanager
@@ -800,7 +783,7 @@ def qos(name: str, *limits: str) -> Iterator[None]:
 def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -> None:
     """A job longer than its QOS allows waits for ever, unless somebody raises the limit."""
     project.heads("00", "01")
-    tools = bet_that(project, "touch $tools/began; until [ -e $tools/go ]; do sleep 0.1; done")
+    tools = bet_that(project, STUCK)
     reason = "QOSMaxWallDurationPerJobLimit"
 
     def seen() -> str:
@@ -808,7 +791,7 @@ def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -
 
     with qos("short", "MaxWall=5"):
         accounting("modify", "user", USER, "set", "DefaultQOS=short")
-        head = started(project, *on_slurm(*project.configure(tool="bet"), group=1), path=tools)
+        head = started(project, group=1, path=tools, tool="bet")
         wait_for(lambda: (project.results / "state").exists() and f"; pending jobs: 2 for {reason};" in seen())
         assert reason in project.neurotier("jobs", "results").output
         accounting("modify", "qos", "short", "set", "MaxWall=-1")
@@ -827,7 +810,7 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
         qos("short", "MaxWall=60", "MaxSubmitJobsPerUser=9", "Flags=DenyOnLimit"),
         qos("crowded", "MaxSubmitJobsPerUser=3"),
     ):
-        subprocess.run(["scontrol", "update", "PartitionName=main", *limits], check=True)
+        system("scontrol", "update", "PartitionName=main", *limits)
         try:
             accounting("modify", "user", USER, "set", "DefaultQOS=short")
             too_long = [*project.before(), "sbatch", "--time=61", "--output=/dev/null", "--wrap", "true"]
@@ -838,11 +821,11 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
             assert (asked["jobs"], asked["set-resources"]["run_campaign"]["runtime"]) == (3, 60)
             given = ["--snakefile", "profiles/try.smk", "--profile", str(profile), *QUICK[:4], "--directory", "tried"]
             done = project.succeeds(*given, cores=0)
-            assert len(list((project.folder / "tried" / "tried").iterdir())) == 17, done.output
+            assert len(list((project.folder / "tried/tried").iterdir())) == 17, done.output
             assert not done.lines("Slurm accepts no job now"), "no more jobs at once than the limit"
         finally:
             usual = ["MaxTime=INFINITE", "MaxMemPerNode=0", "QOS="]
-            subprocess.run(["scontrol", "update", "PartitionName=main", *usual], check=True)
+            system("scontrol", "update", "PartitionName=main", *usual)
 
 
 def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
@@ -875,10 +858,9 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     """The next head is a job itself, with the drafted profile: what Slurm grants it is not what its jobs get."""
     project.heads("00", "01")
     tools = bet_that(project, "[ -e $tools/go ] || exec sleep 1000")
-    arguments = on_slurm(*project.configure(tool="bet"))
-    head = started(project, *arguments, "--preemptible-retries", "0", path=tools)
+    head = started(project, *ONCE, path=tools, tool="bet")
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
-    subprocess.run(["scancel", job], check=True)
+    system("scancel", job)
     done = head.ended().failed()
     assert done.lines("failed  sub-00: ") or done.lines("failed  sub-01: "), done.output
     assert f"cluster job {job}: CANCELLED" in done.output
@@ -894,7 +876,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     _, state, cpus, memory, minutes, number = jobs[1]
     assert (state, cpus, minutes) == ("COMPLETED", "2", "15")  # both at once; nothing of what the head was granted
     assert memory != "1111M"
-    (row,) = read_json(max((project.results / "state" / "jobs").glob("*.json")))["rows"]
+    (row,) = read_json(max((project.results / "state/jobs").glob("*.json")))["rows"]
     assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")
 
 
@@ -903,25 +885,25 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
     """All its runs are on that node, whose own tier is one of the placements; what differs is not the node."""
     own = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
     placements = {"shared": {"work": "local"}, "own": {"work": "scratch"}}
-    config = project.configure(
+    project.configure(
         dataset={"source": demo_there, "sites": ["SiteB"]},
         tool="bet",
         tiers={"local": {"path": "."}, "scratch": own},
         campaign={"placements": placements, "parallelism": [2], "repetitions": 1},
     )
     first = cluster.next_job()
-    head = started(project, *on_slurm(*config), target="comparison")
-    runs = project.results / "campaign" / "runs"
+    head = started(project, target="comparison")
+    runs = project.results / "campaign/runs"
     wait_for(lambda: [*runs.glob("*/[0-9]*/condition.json")])  # not the hidden one, which is not there yet
     planning, running = jobs_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")
     assert int(planning[2]) < int(running[2]) == 24, "a campaign has all cores of its node"
-    subprocess.run(["scancel", running[0]], check=True)
+    system("scancel", running[0])
     done = head.ended().failed()
     assert f"neurotier: Slurm ended job {running[0]} of rule run_campaign: CANCELLED" in done.output
     (there,) = runs.glob("*/*/condition.json")
 
     set_nodes("DRAIN", running[1])  # the campaign goes on on another node
-    done = project.snakemake(*on_slurm(*config), cores=0)
+    done = project.snakemake(*on_slurm(), cores=0)
     set_nodes("RESUME", running[1])
     assert done.code == 0, done.output
     again = ended_since(cluster, first, "JobIDRaw", "NodeList", "AllocCPUS")[-1]
@@ -931,7 +913,7 @@ def test_a_campaign_has_a_node_to_itself(cluster: Cluster, demo_there: Path, pro
         file: f"Slurm job {job[0]} on {job[1]}" for file in conditions for job in [running if file == there else again]
     }
     for file, job in on.items():
-        logs = [*(file.parent / "logs" / "analyze_participant").rglob("*.log")]
+        logs = [*(file.parent / "logs/analyze_participant").rglob("*.log")]
         assert {log.read_text().splitlines()[0] for log in logs} == {job}
     compared = project.table("comparison/compared_runs.tsv")
     assert sorted(row["nodes"] for row in compared) == sorted([running[1], again[1]])
@@ -954,7 +936,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     probe = {"tiers": ["memory", "gone"], "streams": 1, "file_mib": 16, "time_s": 2, "repetitions": 1, "share": 0.5}
     grid = {"block_sizes": ["1 MiB"], "processes": [1], "patterns": ["write"], "file_size": "4 MiB", "seconds": 0.1}
     project.heads("00", "01", "02")
-    config = project.configure(
+    project.configure(
         tiers=tiers,
         probe=probe,
         sweep={"tiers": ["memory"], "sets": {"small": grid}},
@@ -963,7 +945,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     )
     at_once = ["--resources", "mem_mb=40000", "probes=5"]  # which saves a minute, and measures nothing that counts
     targets = ["check", "probe", "sweep", "advise"]
-    done = project.fails(*targets, *on_slurm(*config, *at_once), cores=0)
+    done = project.fails(*targets, *on_slurm(*at_once), cores=0)
     gone = f"neurotier: tier 'gone': its path {cluster.local}/gone is not an existing folder, or may not be entered"
     missing = rf"{gone}; .* \(on n\d\)"
     assert len([line for line in done.lines("'gone'") if re.fullmatch(missing, line)]) == 2, done.output
@@ -987,7 +969,7 @@ def test_tiers_are_those_of_the_nodes(cluster: Cluster, project: Project) -> Non
     assert {record["host"] for record in records(project).values()} <= set(NODES)
     assert len(records(project)) >= 1
 
-    again = project.snakemake(*targets[1:], "--dry-run", *on_slurm(*config), cores=0)
+    again = project.snakemake(*targets[1:], "--dry-run", *on_slurm(), cores=0)
     assert [line.split()[-1] for line in again.lines("Probing tier ")] == ["gone"], again.output
     assert not again.lines("Sweeping") + again.lines("Predicting") + again.lines("Analysing")
     assert not list(cluster.folder.glob("local*/**/neurotier-*"))
@@ -1013,7 +995,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     Three jobs begin on one node at once: one of them places the image, and the others find it. The machine on which
     all this is started has neither tier.
     """
-    project.heads(*map("{:02d}".format, range(6)))
+    project.heads(*numbered(6))
     image = shutil.copy(make_tiny(engine, tmp_path, APP), project.folder)  # built in a folder of root's, who builds it
     tiers = {
         "local": {"path": "."},
@@ -1021,19 +1003,19 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
         "images": {"path": f"{cluster.local}/$SLURM_JOB_USER", "kind": kind_of(cluster.folder), "node": True},
     }
     blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "cache": "as found", "predict": False}
-    config = project.configure(
+    project.configure(
         tiers=tiers,
         placement={"images": "images"},
         app={"image": image, "name": "tiny", "group": False, "memory_mb": 100},
         bigbrain=blocks | {"engines": ["gnu-parallel", "spark"], "tiers": ["memory"]},
     )
-    cluster.give(project.folder)
+    give(project.folder)
     first = cluster.next_job()
     on = ["--sdm", "apptainer", "--default-resources", "mem_mb=500", "runtime=5", "slurm_extra='--nodelist=n1'"]
     others = [f"{rule}:slurm_extra='{options}'" for rule, options in OWN_NODES.items()]
     others = ["--set-resources", *others, *(f"{rule}:mem_mb=2500" for rule in OWN_NODES)]
     targets = ["bigbrain", "participants"]
-    project.succeeds(*targets, *on_slurm(*on, *others, *config, group=2, at_once=2), cores=0)
+    project.succeeds(*targets, *on_slurm(*on, *others, group=2, at_once=2), cores=0)
     jobs = ended_since(cluster, first, "NodeList", "AllocCPUS", "State", "Start", "End")
     assert {job[2] for job in jobs} == {"COMPLETED"}
     assert sorted(job[0] for job in jobs) == ["n1"] * 3 + ["n2", "n3"]
@@ -1045,8 +1027,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     assert len({run["sha256"] for run in runs}) == 1
     assert {row["origin"] for row in project.table("bigbrain/figures/bigbrain_phases.tsv")} == {"n3"}
     assert (project.results / "bigbrain.html").exists()
-    left = subprocess.run(["srun", "--nodelist=n3", "ls", f"{cluster.local}/memory"], capture_output=True, text=True)
-    assert (left.returncode, left.stdout) == (0, "")
+    assert system("srun", "--nodelist=n3", "ls", f"{cluster.local}/memory") == ""
 
     analysing = [job for job in jobs if job[0] == "n1"]
     assert max(job[3] for job in analysing) <= min(job[4] for job in analysing), "they ran at the same time"
@@ -1054,7 +1035,7 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     assert len(people) == 6
     assert {record["host"] for record in people.values()} == {"n1"}
     assert "container_start" in {phase["phase"] for record in people.values() for phase in record["phases"]}
-    logs = [file.read_text() for file in (project.results / "logs" / "analyze_participants").glob("*.log")]
+    logs = [file.read_text() for file in (project.results / "logs/analyze_participants").glob("*.log")]
     assert len([log for log in logs if "unpacking tiny on the images tier" in log]) == 1
     placed = cluster.folder.glob("local*/**/tiny-*.sandbox")
     assert sorted(path.relative_to(cluster.folder).parts[0] for path in placed) == ["local-n1", "local-n2"]
@@ -1067,9 +1048,8 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     script(tools / "fio", FIO_STUCK.format(fio=shutil.which("fio"), folder=tools))
     tools.chmod(0o777)
     grid = {"tiers": ["local"], "nodes": [1, 2, 4], "processes": [2, 1], "file_size": "2 MiB", "block_size": "256 KiB"}
-    arguments = on_slurm(*project.configure(tiers={"local": {"path": "."}}, ior=grid))
-    first, points = cluster.next_job(), project.results / "ior" / "points"
-    head = started(project, *arguments, path=tools, target="results/ior/ior.tsv")
+    first, points = cluster.next_job(), project.results / "ior/points"
+    head = started(project, path=tools, target="results/ior/ior.tsv", tiers={"local": {"path": "."}}, ior=grid)
     wait_for((tools / "went").exists)
     set_nodes("DOWN", "n3")
     head.ended().succeeded()
@@ -1082,7 +1062,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     before = {file: file.read_bytes() for file in points.rglob("*.json")}
     assert len(before) == 5
 
-    started(project, *arguments, path=tools, target="ior").ended().succeeded().says("5 of 6 points are there, 1 to do")
+    started(project, path=tools, target="ior").ended().succeeded().says("5 of 6 points are there, 1 to do")
     assert {file: file.read_bytes() for file in before} == before
     for row in project.table("ior/ior.tsv"):
         nodes, processes = int(row["nodes"]), int(row["processes"])

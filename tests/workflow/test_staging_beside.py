@@ -17,12 +17,7 @@ TARGETS = ("participants", "tabulate_profile", "--cores", "1")
 @pytest.mark.nightly
 def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Project, demo_source: Path) -> None:
     """Images are fetched meanwhile."""
-    arguments = project.configure(
-        dataset=demo_source,
-        tool=sleeping(4),
-        shares={"staging_beside": 1},
-    )
-    snakemake = project.start(*TARGETS, *arguments)
+    snakemake = project.start(*TARGETS, dataset=demo_source, tool=sleeping(4), shares={"staging_beside": 1})
     wait_for(lambda: project.records(), snakemake)
     os.kill(snakemake.pid, signal.SIGKILL)
     snakemake.wait()
@@ -31,7 +26,7 @@ def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Pro
     before = {file: file.stat().st_mtime_ns for file in done[1:]}
     shutil.rmtree(project.derivatives / read_json(done[0])["participant"])
 
-    project.succeeds(*TARGETS, *arguments)
+    project.succeeds(*TARGETS)
     records = project.records()
     assert len(records) == 4
     assert {file: file.stat().st_mtime_ns for file in before} == before, "who was done stays done"

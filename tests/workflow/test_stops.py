@@ -45,12 +45,11 @@ AT_ONCE_S = 60.0
 """How long a stop may take on a busy machine; a campaign, or what Snakemake waits for, would take longer."""
 
 
-def campaign(project: Project, runs: int, work: str = "tmpfs") -> list[str]:
+def configure_campaign(project: Project, runs: int, work: str = "tmpfs") -> None:
     """Runs of two participants with a tool that takes a moment."""
     project.heads("01", "02")
     asked = {"placements": {"one": {"work": work}}, "parallelism": [2], "repetitions": runs}
-    tool = sleeping(4.0)
-    return project.configure(tool=tool, campaign=asked)
+    project.configure(tool=sleeping(4.0), campaign=asked)
 
 
 def has_begun(project: Project, count: int) -> bool:
@@ -77,11 +76,11 @@ def mine(path: Path, project: Project) -> bool:
     return path.is_relative_to(project.folder) or short_hash(str(project.results)) in path.parts
 
 
-def stop(project: Project, arguments: list[str], reached: Callable[[], Any], number: int, part: str = "") -> Ended:
+def stop(project: Project, reached: Callable[[], Any], number: int, part: str = "", *target: str) -> Ended:
     """Start Snakemake, and send a signal to it, or to the process of its run with a part in its command line, once
     something is so; to the whole tree for the part ``everything``. It ends at once, and with it all but at SIGKILL.
     """
-    snakemake = project.start(*arguments)
+    snakemake = project.start(*target)
     wait_for(reached, snakemake)
     main = psutil.Process(snakemake.pid)
     receivers = [main]
@@ -101,12 +100,12 @@ def stop(project: Project, arguments: list[str], reached: Callable[[], Any], num
     return ended
 
 
-def go_on(project: Project, arguments: list[str], target: str = "") -> str:
-    """Start the same command again; what it said."""
-    ended = project.succeeds(*([target] if target else []), *arguments)
+def go_on(project: Project, *target: str) -> Ended:
+    """Start the same command again."""
+    ended = project.succeeds(*target)
     assert processes_in(project.folder) == []
     assert files_on_tiers(project) == []
-    return ended.output
+    return ended
 
 
 STOPS = [
@@ -121,7 +120,7 @@ INNER = "--replace-workflow-config"
 @too_long
 def test_a_stopped_campaign_goes_on(project: Project) -> None:
     """Three runs: the second is stopped in whole; then a part of it, and of the third, is told alone."""
-    arguments = campaign(project, runs=3)
+    configure_campaign(project, runs=3)
     there: dict[Path, int] = {}
 
     def second_computes() -> bool:
@@ -133,21 +132,20 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
         there.update(found)
 
     for number, part in STOPS:
-        stop(project, arguments, second_computes, number, part)
+        stop(project, second_computes, number, part)
         nothing_is_done_again()
         if part != "everything":  # then somebody is left to write it
             page = project.page("comparison")
             assert "Partial: 1 of 3 runs of the campaign are there" in page
 
-    snakemake = project.start(*arguments)
+    snakemake = project.start()
     for run, part, number in ((2, INNER, signal.SIGKILL), (3, "analyze-participants", signal.SIGTERM)):
         wait_for(partial(has_begun, project, run), snakemake)
         wait_for(partial(while_analysing, project, part), snakemake)[0].send_signal(number)
     assert snakemake.wait(timeout=PATIENCE_S) != 0
     assert processes_in(project.folder) == []
 
-    said = go_on(project, arguments)
-    assert "1 of 3 runs are there, 2 to do" in said
+    go_on(project).says("1 of 3 runs are there, 2 to do")
     nothing_is_done_again()
     assert [run["valid"] for run in project.conditions().values()] == ["valid"] * 3
     page = project.page("comparison")
@@ -160,7 +158,7 @@ def test_a_stopped_campaign_goes_on(project: Project) -> None:
 @pytest.mark.nightly
 def test_a_campaign_whose_host_died_goes_on_on_another(project: Project) -> None:
     """What the dead run left on a shared work tier belongs to this campaign, although another host made it."""
-    arguments = campaign(project, runs=1, work="local")
+    configure_campaign(project, runs=1, work="local")
 
     def on(host: str) -> Project:
         return replace(project, before=lambda: ["unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$@"', "sh"])
@@ -168,9 +166,9 @@ def test_a_campaign_whose_host_died_goes_on_on_another(project: Project) -> None
     def computes() -> list[Path]:
         return [*project.folder.glob("neurotier-*/work/*/*/in/*")]
 
-    stop(on("first"), arguments, computes, signal.SIGKILL, "everything")
+    stop(on("first"), computes, signal.SIGKILL, "everything")
     assert computes()
-    go_on(on("second"), arguments)
+    go_on(on("second"))
     assert [run["valid"] for run in project.conditions().values()] == ["valid"]
 
 
@@ -233,31 +231,29 @@ def test_what_was_stopped_goes_on(
         request.getfixturevalue(PROGRAMS[name])
     project = slow_project(tmp_path)
     target, configuration, part = target_of(name, demo_source)
-    arguments = project.configure(**configuration)
+    project.configure(**configuration)
     for number in numbers:
-        ended = stop(project, [target, *arguments], lambda: processes_in(project.folder, part), number)
-        said = ended.output.splitlines()
+        said = stop(project, lambda: processes_in(project.folder, part), number, "", target).output.splitlines()
         if target == "participants":
             assert [line for line in said if "topped" in line or "failed" in line] == said[-1:], said
             assert re.fullmatch(rf"Stopped by {number.name}: \d of 2 participants done, 0 failed, .*", said[-1])
             assert not list(project.results.glob("state/failures/**/*.json"))
         if number == signal.SIGKILL:  # its scripts look after it, and end what they run
             wait_for(lambda: name not in OUTLIVING or not processes_in(project.folder, part))
-    go_on(project, arguments, target)
+    go_on(project, target)
     if target != "participants":
         assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()
 
 
 def test_a_point_that_failed_is_measured_again_by_the_next_start(project: Project, demo_source: Path) -> None:
     target, configuration, part = target_of("sweep", demo_source)
-    arguments = project.configure(**configuration)
-    snakemake = project.start(target, *arguments)
+    snakemake = project.start(target, **configuration)
     wait_for(lambda: list(project.results.glob("sweep/points/local/*.json")), snakemake)
     wait_for(lambda: processes_in(project.folder, part), snakemake)[0].kill()
     snakemake.ended().succeeded()  # the others are measured
     states = [row["status"].split(":")[0] for row in project.table("sweep/sweep.tsv")]
     assert sorted(states) == ["failed", "measured"]
-    project.succeeds(target, *arguments)
+    project.succeeds(target)
     assert [row["status"] for row in project.table("sweep/sweep.tsv")] == ["measured"] * 2
 
 
@@ -273,10 +269,10 @@ def test_ctrl_c_while_a_script_imports_shows_no_trace(project: Project, monkeypa
     """A terminal sends SIGINT to all of its processes at once."""
     project.heads("01")
     (project.folder / "slow").mkdir()
-    (project.folder / "slow" / "sitecustomize.py").write_text(SLOW_START)
+    (project.folder / "slow/sitecustomize.py").write_text(SLOW_START)
     monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", str(project.folder / "slow"))
-    snakemake = project.start("participants", *project.configure(tool="noop"), start_new_session=True)
-    wait_for((project.folder / "slow" / "sitecustomize.py.reached").exists, snakemake)
+    snakemake = project.start("participants", start_new_session=True, tool="noop")
+    wait_for((project.folder / "slow/sitecustomize.py.reached").exists, snakemake)
     os.killpg(snakemake.pid, signal.SIGINT)
     snakemake.ended().failed()
     assert processes_in(project.folder) == []
@@ -289,7 +285,7 @@ def test_work_goes_on_when_the_terminal_is_gone(project: Project) -> None:
     dies = f"case $1 in *sub-00*) [ -e {tools}/again ] || {{ touch {tools}/again; kill -9 $PPID; }};; esac"
     waits = f"echo $1 >>{tools}/calls; while [ ! -e {tools}/go ]; do sleep 0.1; done"
     script(tools / "bet", f'{waits}\n{dies}\nexec {STAND_INS}/bet "$@"')
-    command = project.command("all", *project.configure(tool="bet"))
+    command = project.command("all", tool="bet")
     options: dict[str, Any] = {"cwd": project.folder, "env": project.environment(tools), "start_new_session": True}
     streams: dict[str, int] = dict.fromkeys(("stdout", "stderr"), terminal[1])
     snakemake = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options | streams)

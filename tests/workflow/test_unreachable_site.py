@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import Project, checksums, plain_dataset, read_json, remove_tree, small_head, t1w
+from support import Ended, Project, checksums, plain_dataset, read_json, remove_tree, small_head, t1w
 
 
 def take_away(site: Path) -> None:
@@ -19,9 +19,7 @@ def bring_back(site: Path) -> None:
 
 def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_copy: Path) -> None:
     take_away(demo_copy / "SiteB")
-    dataset = {"source": demo_copy, "get_attempts": 2, "get_backoff_s": 0.1}
-    arguments = project.configure(dataset=dataset, tool="bet")
-    ended = project.fails(*arguments)
+    ended = project.fails(dataset={"source": demo_copy, "get_attempts": 2, "get_backoff_s": 0.1}, tool="bet")
     (line,) = ended.lines("of the sub-datasets asked for cannot be reached")
     assert "'SiteB': " in line
     ended.says("failed  SiteB: cannot be reached: ")
@@ -29,30 +27,30 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
     page = project.page("report")
     assert "SiteB could not be reached" in page
     assert 'class="verdict good"' not in page
-    assert "'SiteB'\tcannot be reached: " in (project.results / "index" / "skipped.tsv").read_text()
-    assert not (project.results / "index" / "sites.json").exists()
-    made = checksums(project.derivatives / "SiteA" / "sub-0099002")
+    assert "'SiteB'\tcannot be reached: " in (project.results / "index/skipped.tsv").read_text()
+    assert not (project.results / "index/sites.json").exists()
+    made = checksums(project.derivatives / "SiteA/sub-0099002")
     records = project.records()
     times = [record.stat().st_mtime_ns for record in records]
 
-    project.fails("ready", *arguments)  # what a campaign asks for first
+    project.fails("ready")  # what a campaign asks for first
 
     bring_back(demo_copy / "SiteB")
-    again = project.succeeds("participants", "results/index/sites.json", *arguments)
+    again = project.succeeds("participants", "results/index/sites.json")
     again.says("installing 1 of 2 sub-datasets: SiteB")
     assert not again.lines("cloning /")
     assert [name.partition("/")[0] for name in again.analysed] == ["SiteB"] * 2
     assert [record.stat().st_mtime_ns for record in records] == times
-    assert checksums(project.derivatives / "SiteA" / "sub-0099002") == made
-    assert "unreachable" not in read_json(project.results / "index" / "sites.json")
+    assert checksums(project.derivatives / "SiteA/sub-0099002") == made
+    assert "unreachable" not in read_json(project.results / "index/sites.json")
 
 
 def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Project, demo_copy: Path) -> None:
     for site in ("SiteA", "SiteB"):
         take_away(demo_copy / site)
     dataset = {"source": demo_copy, "get_attempts": 1}
-    project.fails(*project.configure(dataset=dataset, tool="bet")).says("SiteA, SiteB: cannot be reached: ")
-    assert not (project.results / "index" / "dataset.json").exists()
+    project.fails(dataset=dataset, tool="bet").says("SiteA, SiteB: cannot be reached: ")
+    assert not (project.results / "index/dataset.json").exists()
 
 
 def test_a_participant_who_is_a_sub_dataset_that_is_away_fails_only_who_asks_for_it(project: Project) -> None:
@@ -67,34 +65,31 @@ def test_a_participant_who_is_a_sub_dataset_that_is_away_fails_only_who_asks_for
     for path in ("sub-02/ses-2", "sub-03"):
         take_away(source.pathobj / path)
 
-    def asking(*participants: str) -> list[str]:
+    def run(*participants: str) -> Ended:
         dataset = {"source": source.path, "participants": participants, "get_attempts": 1}
-        return project.configure(dataset=dataset, tool="noop")
+        return project.snakemake(dataset=dataset, tool="noop")
 
-    facts = project.results / "index" / "dataset.json"
-    project.succeeds(*asking("01"))
-    project.succeeds(*asking("01")).says("Nothing to be done")
-    assert facts.exists(), "nothing need make it again"
-    (line,) = project.fails(*asking("01", "99")).lines("has no sub-99")
+    run("01").succeeded()
+    run("01").says("Nothing to be done")
+    assert (project.results / "index/dataset.json").exists(), "nothing need make it again"
+    (line,) = run("01", "99").failed().lines("has no sub-99")
     assert "it has 3: 01, 02, 03" in line
-    project.fails(*asking("02")).says("failed  sub-02/ses-2: cannot be reached: ")
+    run("02").failed().says("failed  sub-02/ses-2: cannot be reached: ")
     bring_back(source.pathobj / "sub-02/ses-2")
-    assert project.succeeds(*asking("02")).analysed == ["sub-02"]
+    assert run("02").succeeded().analysed == ["sub-02"]
 
 
 @pytest.mark.nightly
 def test_clone_that_was_lost_fails_only_those_whose_site_is_away(project: Project, demo_copy: Path) -> None:
-    dataset = {"source": demo_copy, "get_attempts": 1}
-    arguments = project.configure(dataset=dataset, tool="bet")
-    project.succeeds("results/index/images.tsv", *arguments)
+    project.succeeds("results/index/images.tsv", dataset={"source": demo_copy, "get_attempts": 1}, tool="bet")
     (clone,) = (path for path in project.folder.glob("neurotier-*/datasets/*") if path.is_dir())
     remove_tree(clone)
     take_away(demo_copy / "SiteB")
-    ended = project.fails(*arguments)
+    ended = project.fails()
     assert "2 of 4 participants done, 2 failed" in ended.output, ended.output
     for participant in ("sub-0099101", "sub-0099102"):
         (line,) = ended.lines(f"failed  SiteB/{participant}: ")
         assert "SiteB: cannot be reached" in line
     bring_back(demo_copy / "SiteB")
-    again = project.succeeds(*arguments)
+    again = project.succeeds()
     assert not [name for name in again.analysed if name.startswith("SiteA")]
