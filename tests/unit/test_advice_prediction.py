@@ -25,7 +25,7 @@ from neurotier.model.this_machine import FileCost, Probed, TierFigures
 from pool_jobs import image
 from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
-from told import told
+from shown_values import shown
 
 MB = 1e6
 FOUR_ROLES = dict.fromkeys(ROLES, "disk")
@@ -93,7 +93,7 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     record = record_of("sub-1", rows, phase_of("compute", 2.5, 4.0, made))
     found = observe(record, FIVE, 1)
     names = "cpu_s wait_s read_bytes read_files written_bytes written_files made_files"
-    assert {phase: told(values, names) for phase, values in found.phases.items()} == {
+    assert {phase: shown(values, names) for phase, values in found.phases.items()} == {
         "stage_in": "0.5 0 5 2 7 1 0",
         "compute": "0.5 0.25 5 0 9 3 12",
         BETWEEN: "0.5 0 0 0 0 0 0",
@@ -101,7 +101,7 @@ def test_a_record_tells_bytes_and_files_by_phase() -> None:
     assert read_rehearsed({"shared": {"records": [record]}}, {"sub-1": FIVE}, 2) == [observe(record, FIVE, 2)]
     assert read_rehearsed({"shared": None}, {}, 1) == []
     counted = [observe(one, FIVE * 2, 1) for one in (record, record | {"calls": [{}]})]
-    assert [told(one, "size_bytes images") for one in counted] == ["10 2", "10 1"], "an app takes both at once"
+    assert [shown(one, "size_bytes images") for one in counted] == ["10 2", "10 1"], "an app takes both at once"
 
 
 def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_is_nothing() -> None:
@@ -110,9 +110,9 @@ def test_a_phase_that_counts_no_bytes_has_read_its_input_and_what_is_not_known_i
     nothing = quantities(known | {"account_other_s": None, "residual_s": None}, 1)
     uncounted = flow("disk", "growth", files={"made_files": None})
     found = [quantities(known | {"traffic": flows}, 1) for flows in ([cached], [uncounted])]
-    assert [told(each, "read_bytes made_files") for each in found] == ["7 0", "5 0"]
+    assert [shown(each, "read_bytes made_files") for each in found] == ["7 0", "5 0"]
     assert nothing["wait_s"] == 0
-    assert told(unknown, "read_bytes wait_s") == "0 0.125", (
+    assert shown(unknown, "read_bytes wait_s") == "0 0.125", (
         "where no wait for storage is accounted, it is not explained"
     )
 
@@ -206,13 +206,13 @@ def test_what_passes_between_phases_is_work_that_waits_as_the_phases_did() -> No
     phases = [phase_of(name, start, start + 2.0) | {"run_queue_s": 0.25} for name, start in (("a", 0.0), ("b", 4.0))]
     got = {"cpu_s": 0.5, "wall_s": 2.0, "run_queue_s": 0.25, "fetched_files": 3}
     found = observe(record_of("sub-1", *phases, slot_wait_s=1.0, got=got, work_tier="disk"), FIVE, 1)
-    assert told(found, "start_s end_s queue_s max_rss_bytes work_tier") == "0 6 0.5 9 disk"
+    assert shown(found, "start_s end_s queue_s max_rss_bytes work_tier") == "0 6 0.5 9 disk"
     assert found.got == got
     assert found.phases[BETWEEN]["cpu_s"] == pytest.approx(1.0 / 1.5)
     waiting = observe(record_of("sub-1", *phases, slot_wait_s=3.0), FIVE, 1)
     assert (waiting.phases[BETWEEN]["cpu_s"], waiting.got, waiting.work_tier) == (0, None, "")
     unknown = observe(record_of("sub-1", phases[0], phases[1] | {"run_queue_s": None}), FIVE, 1)
-    assert told(unknown, "queue_s queueing") == "- 1"
+    assert shown(unknown, "queue_s queueing") == "- 1"
     assert replace(found, phases={}).queueing == 1
 
 
@@ -222,7 +222,7 @@ def test_files_of_all_and_what_those_of_one_take() -> None:
     made = job(100, 1.0, work_tier="disk")
     made.phases["compute"]["made_files"] = 40.0
     given = inputs(participants=[SMALL] * 3, observed=[made, made], probes={"disk": Probed(slow, slow, slow)})
-    assert told(files_of(given, FOUR_ROLES, 1), "work_files files_s") == "120 30"
+    assert shown(files_of(given, FOUR_ROLES, 1), "work_files files_s") == "120 30"
 
 
 TO_FETCH = [Participant(1, to_fetch_bytes=size) for size in (1 << 20, 3 << 20)]

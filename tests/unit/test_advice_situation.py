@@ -36,8 +36,8 @@ from neurotier.run.plan import Plan
 from pool_jobs import sleeping
 from probed_tiers import inputs_of, job_of, spent, tier_figures
 from report_data import make_results
+from shown_values import shown
 from support import committed, git
-from told import told
 
 HERE = dict.fromkeys(ROLES, "disk")
 CAMPAIGN: dict[str, Any] = {
@@ -283,8 +283,8 @@ def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path, monkeypa
     found, short = (room_for(tiers, needed, {"a": ("disk", free), "b": ("b", None)}) for free in (10, 9))
     both = room_for(tiers, needed, dict.fromkeys("ab", ("disk", 10)))
     assert both["reason"] == "needs 11 bytes (dataset and work and results) on a and b, has 10 bytes"
-    assert told(found, "fits reason work_needed_bytes work_free_bytes results_free_bytes") == "True - 4 10 -"
-    assert told(short, "fits reason") == "False needs 10 bytes (dataset and work) on a, has 9 bytes"
+    assert shown(found, "fits reason work_needed_bytes work_free_bytes results_free_bytes") == "True - 4 10 -"
+    assert shown(short, "fits reason") == "False needs 10 bytes (dataset and work) on a, has 9 bytes"
     settings = settings_at(tmp_path)
     room = free_gib(settings, HERE)["free_gib"]
     assert room == pytest.approx([tier.free_bytes() / (1 << 30)] * 4, abs=2)
@@ -326,7 +326,7 @@ def test_too_few_participants_are_not_taken_for_too_little_memory(tmp_path: Path
     limits = [advice_row(found, given, HERE, "warm", 8, {"mem_mb": room * need_mb})["limit"] for room in (99, 2)]
     assert [AT_ONCE in limit for limit in limits] == [False, True]
     rows = advice_rows(found, given, [1, 8], {})
-    assert [told(row, "work_tier in_use parallelism") for row in rows] == ["disk True 1", "disk True 8"], "as probed"
+    assert [shown(row, "work_tier in_use parallelism") for row in rows] == ["disk True 1", "disk True 8"], "as probed"
 
 
 def leaving(size_bytes: float) -> ObservedJob:
@@ -339,7 +339,7 @@ def leaving(size_bytes: float) -> ObservedJob:
 def needed(found: Situation, work: int = 0) -> str:
     """Bytes that placing everything on the disk needs for dataset, work and results; nobody disturbed the rehearsal."""
     given = found.inputs([], {"shared": {"records": [], "others_cpu_share": 0.0}})
-    return told(room_of(found, given, HERE, work), "dataset_needed_bytes work_needed_bytes results_needed_bytes")
+    return shown(room_of(found, given, HERE, work), "dataset_needed_bytes work_needed_bytes results_needed_bytes")
 
 
 def test_the_room_of_a_placement_is_what_is_fetched_worked_on_and_left(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from neurotier.pages.report.data import collect
 from neurotier.pages.report.page import prediction
 from neurotier.run.node_check import check_node
 from report_data import ROWS, RUN, make_results
-from told import told
+from shown_values import shown
 
 
 def row(placement: str, predicted_s: float, share: float = 0.1, **changes: Any) -> dict[str, Any]:
@@ -216,4 +216,4 @@ def test_report_holds_the_prediction_against_the_run(tmp_path: Path) -> None:
     assert section is not None
     assert section.rows
     assert re.fullmatch(r"Predicted .* not within it\.", section.text)
-    assert told(section.rows[0], "what ratio") == "Makespan 0.5"
+    assert shown(section.rows[0], "what ratio") == "Makespan 0.5"

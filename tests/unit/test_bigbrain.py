@@ -34,8 +34,8 @@ from neurotier.core.places import Places
 from neurotier.core.tiers import find_mount
 from neurotier.dataset.commands import prepare_environment
 from neurotier.run.bigbrain_job import forget_interrupted, forget_others
+from shown_values import shown
 from support import JOB_ENVIRONMENT, git, wait_for
-from told import told
 
 GIVEN = "given"  # what Spark does when it reads files itself
 
@@ -166,7 +166,7 @@ def test_blocks_of_a_folder_are_copied_as_they_are_and_packed_ones_unpacked(
     for left in ("given/folder.nii", "blocks/folder"):
         (tmp_path / left).mkdir(parents=True)
     blocks = make(tmp_path, source=str(tmp_path / "given"))
-    assert [told(block, "block shape dtype") for block in blocks] == ["part_0 13x11x7 <u2", "part_1 13x11x7 <u2"]
+    assert [shown(block, "block shape dtype") for block in blocks] == ["part_0 13x11x7 <u2", "part_1 13x11x7 <u2"]
     task = task_of(tmp_path, blocks)
     for file, block in zip(given, blocks, strict=True):
         content = file.read_bytes()

@@ -18,7 +18,7 @@ from neurotier.model.machine import PageCache, Processors
 from neurotier.model.prediction import FLUID, MODEL_ERROR, PAPER
 from neurotier.model.this_machine import Probed, TierFigures
 from probed_tiers import tier_figures
-from told import told
+from shown_values import shown
 
 MB, GB = 10**6, 10**9
 BLOCKS = tuple(Block(f"b{number}", f"/b{number}.nii", "1x1x1", "<u2", 100 * MB, "") for number in range(8))
@@ -66,7 +66,7 @@ def task(run: str) -> Task:
 def test_what_an_engine_costs_is_learned_from_its_records() -> None:
     records = [record(0.0, 0.2, 0.02, 1.0), record(0.0, 0.4, 0.02, 1.5), record(1.1, 0.2, 0.02, 2.0)]
     learned = learn(task("gnu-parallel/disk/2/0"), records, [], Processors(cores=2, threads=2))
-    assert told(learned, "start_cpu_s gap_s around_s") == "0.2 0.1 0"
+    assert shown(learned, "start_cpu_s gap_s around_s") == "0.2 0.1 0"
     assert learned.increment_cpu_s_per_byte == pytest.approx(2e-9)
     one_core = learn(task("gnu-parallel/disk/2/0"), records, [], Processors(cores=1, threads=1))
     assert one_core.start_cpu_s == 0.1  # two shared a core: half of the time was not theirs

@@ -17,7 +17,7 @@ from neurotier.published.replay import read_published, write_tables
 from page_reader import read
 from published_logs import spark_log, write_checkout, write_log
 from report_data import ROWS
-from told import told
+from shown_values import shown
 
 
 def run(engine: str, tier: str, makespan_s: float, **cells: Any) -> Row:
@@ -100,7 +100,7 @@ def test_conditions_have_medians_of_valid_runs_and_the_verdict_says_what_mattere
     rows = {(row["engine"], row["tier"]): row for row in alone.conditions}
     disk = rows["gnu-parallel", "disk"]
     names = "origin runs cache makespan_s makespan_low_s makespan_high_s write_s read_s"
-    assert told(disk, names) == "here 2 cold 6 5 7 4 2"
+    assert shown(disk, names) == "here 2 cold 6 5 7 4 2"
     assert rows["spark", "disk"]["read_s"] is None
     assert {engine for engine, _ in rows} == {"gnu-parallel", "spark"}, "the run of snakemake is not valid"
     headline, lines = headline_and_lines(alone)

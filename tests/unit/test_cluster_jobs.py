@@ -21,8 +21,8 @@ from neurotier.run.head import forget_runs_of_another
 from neurotier.run.jobs import note_killed, save_settings
 from neurotier.run.journal import add_entry, entries, job_note, read_notes
 from pool_jobs import image, write_index
+from shown_values import shown
 from support import script
-from told import told
 
 STARTED_S = 1795392050.0
 
@@ -116,7 +116,7 @@ COMPLETED n1 1795392088 1795392098 10 4 0.245 166223872
 
 def test_every_start_of_a_requeued_job_is_a_row_of_its_own() -> None:
     columns = "state node started_s ended_s elapsed_s cpus cpu_s max_rss_bytes"
-    assert [told(start, columns) for start in starts_in(RECORDED.splitlines())] == STARTS.splitlines()
+    assert [shown(start, columns) for start in starts_in(RECORDED.splitlines())] == STARTS.splitlines()
 
 
 ATTEMPTS = """\
@@ -135,7 +135,7 @@ def test_attempts_are_counted_over_requeues_and_retries_of_snakemake(places: Pla
     later = RECORDED.replace("3|RUNNING|n2|1795392052|1795392055", "3|RUNNING|n2|1795392100|1795392101")
     rows = job_rows("run", entries(places, "run", "submitted"), notes, starts_in(later.splitlines()), "")
     columns = "job rule share attempt state queue_wait_s members"
-    assert [told(row, columns) for row in rows] == ATTEMPTS.splitlines()
+    assert [shown(row, columns) for row in rows] == ATTEMPTS.splitlines()
     write_table(places.profile / "jobs.tsv", "jobs", rows)
     assert read_table(places.profile / "jobs.tsv", "jobs") == rows
 
@@ -153,7 +153,7 @@ def test_without_slurm_the_notes_of_jobs_are_shown_and_the_reason_is_said(places
     add_entry(places, "job", **note("55.server", 1000.0, ended_s=1010.0, exit_code=70, state="FAILED"))
     note_jobs(places, "run")
     (row,) = read_jobs(places, "run")
-    assert told(row, "source state node elapsed_s max_rss_bytes cpu_s asked_cpus") == "job FAILED n7 10 - - -"
+    assert shown(row, "source state node elapsed_s max_rss_bytes cpu_s asked_cpus") == "job FAILED n7 10 - - -"
     assert row["reason"] == "the jobs are not Slurm's, or it has no accounting"
 
 
@@ -180,7 +180,7 @@ def test_an_accounting_that_does_not_answer_is_a_reason(
     assert row["reason"].startswith(reason)
     assert "\n" not in row["reason"]
     assert row["submitted_s"] is not None
-    assert told(row, "source started_s cpus queue_wait_s") == "head - - -"
+    assert shown(row, "source started_s cpus queue_wait_s") == "head - - -"
 
 
 def test_what_is_known_of_a_job_says_why_its_participants_were_killed(places: Places) -> None:

@@ -21,7 +21,7 @@ from neurotier.run.compared import (
     write_comparison_tables,
 )
 from report_data import EARLIER, IMAGE_BYTES, RUN, make_results
-from told import told
+from shown_values import shown
 
 
 def test_a_results_folder(tmp_path: Path) -> None:
@@ -32,14 +32,14 @@ def test_a_results_folder(tmp_path: Path) -> None:
     shared = run.keys() & own.keys() - {"cache"}
     assert {name: run[name] for name in shared} == {name: own[name] for name in shared}
     about = "origin placement parallelism repetition cache valid input_resident_before"
-    assert told(run, about) == "campaign disk 3 2 cold valid 1"
+    assert shown(run, about) == "campaign disk 3 2 cold valid 1"
     profile = read_table(places.profile / "profile.tsv", "profile")
     assert len(compared.participants) == len(profile)
     assert sum(row["wall_s"] for row in compared.participants) == pytest.approx(run["wall_sum_s"])
     # Staged in and out: read and written; the analysis left as much again.
     (moved,) = compared.traffic
     names = "origin run tier read_bytes written_bytes"
-    assert told(moved, names) == f"campaign {RUN} disk {24 * IMAGE_BYTES} {36 * IMAGE_BYTES}"
+    assert shown(moved, names) == f"campaign {RUN} disk {24 * IMAGE_BYTES} {36 * IMAGE_BYTES}"
     write_comparison_tables(compared, tmp_path / "comparison")
     back = read_comparison_tables(tmp_path / "comparison")
     assert back.runs == [pytest.approx(run)]
@@ -55,7 +55,7 @@ def test_inputs_in_memory_have_no_page_cache_before_them(tmp_path: Path, kind: s
     written["tiers"]["dataset"]["kind"] = kind
     write_json(facts, written)
     (run,) = runs_of_results(places.results, "campaign", "memory", cache="cold").runs
-    assert told(run, "cache input_resident_before") == "memory -"
+    assert shown(run, "cache input_resident_before") == "memory -"
 
 
 def test_a_run_that_did_the_rest_is_not_compared(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_records_that_are_gone_leave_no_partial_sums(tmp_path: Path) -> None:
     found = runs_of_results(places.results, "campaign")
     (run,) = found.runs
     assert run["valid"] == "invalid: later runs have replaced the records of 1 participant"
-    assert told(run, "participants input_resident_before") == "4 -"
+    assert shown(run, "participants input_resident_before") == "4 -"
     assert found.traffic == []
 
 

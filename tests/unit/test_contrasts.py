@@ -12,7 +12,7 @@ from comparison_rows import repeated
 from neurotier.core.tables import Row
 from neurotier.pages.kit.contrasts import Contrast, blocks, contrasts
 from scipy import stats
-from told import told
+from shown_values import shown
 
 SLOW = [120.0, 131.0, 125.0, 122.0]
 FAST = [100.0, 104.0, 109.0, 101.0]
@@ -37,7 +37,7 @@ def test_pairs_are_judged_by_the_tests_of_student_and_welch(paired: bool) -> Non
         expected = stats.ttest_ind(*logarithms, equal_var=False)
         assert str(one).endswith(", 3 repetitions, not paired)")
     ends = [math.exp(end) for end in expected.confidence_interval(0.95)]
-    assert told(one, "repetitions paired level") == f"{len(fast)} {paired} 0.05"
+    assert shown(one, "repetitions paired level") == f"{len(fast)} {paired} 0.05"
     assert [one.freedom, one.chance, *(one.ends or ())] == pytest.approx([expected.df, expected.pvalue, *ends])
     assert one.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(fast))
     assert other.ends == pytest.approx([1 / end for end in reversed(ends)])
@@ -64,7 +64,7 @@ def test_no_pair_is_sure_more_often_than_all_of_them_may_be_by_chance() -> None:
 def test_two_repetitions_never_suffice() -> None:
     two, three = (pair(SLOW[:count], FAST[:count])[0] for count in (2, 3))
     assert two.error == pytest.approx(stats.sem(np.log(SLOW[:2]) - np.log(FAST[:2])))
-    assert (told(two, "ends is_longer level"), three.is_longer) == ("- False 0.05", True)
+    assert (shown(two, "ends is_longer level"), three.is_longer) == ("- False 0.05", True)
     assert two.doubt == "not told apart with 2 repetitions; at least 3 are needed"
     assert str(two).endswith("times as long (2 repetitions)")
 
@@ -126,5 +126,5 @@ def test_blocks_are_of_runs_that_followed_each_other(one: str, other: str, expec
 
 def test_without_a_block_there_is_a_ratio_alone() -> None:
     found, _ = pair(SLOW, FAST, first=11)
-    assert told(found, "repetitions ends paired") == "0 - True"
+    assert shown(found, "repetitions ends paired") == "0 - True"
     assert found.ratio == pytest.approx(stats.gmean(SLOW) / stats.gmean(FAST))

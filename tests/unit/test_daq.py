@@ -15,7 +15,7 @@ from neurotier.storage.daq.sustained import lines, most_held, summary
 from neurotier.storage.daq.walk import HEADER, MAGIC, Point, backlog, check_job, judge_writers, write_job
 from neurotier.storage.workspace import Workspace
 from page_reader import page_of
-from told import told
+from shown_values import shown
 from workloads import left, run, settings_of, throttled
 
 RECORD = 5568
@@ -92,7 +92,7 @@ def test_buffer_is_told_where_it_is_known_and_a_rare_flush_excuses_little(
     row = {"flushed": "while writing", "rate_bytes_per_s": 1000, "input_bytes_per_s": 1000, "writers": 2}
     row |= {"record_bytes": 5, "throughput_bytes_per_s": reached * 1000, "backlog_peak_bytes": peak_bytes}
     curve = [] if left_bytes is None else [(2.0, left_bytes)]
-    assert told(judge_writers(row, [reached * 1000], curve, settings), "late_writers buffer_bytes") == expected
+    assert shown(judge_writers(row, [reached * 1000], curve, settings), "late_writers buffer_bytes") == expected
 
 
 def test_writers_that_keep_up_need_no_more_at_their_end_than_before(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from neurotier.model.fluid import Dirty, SimulatedRun, simulate
 from neurotier.model.machine import LAUNCH, Job, Machine, PageCache, Processors, Step, TierSpeed, Workload, cache_of
 from neurotier.model.prediction import MODEL_ERROR, Prediction, Situation, predict_among
-from told import told
+from shown_values import shown
 
 GB = 1e9
 FAST = TierSpeed(10 * GB, 10 * GB, 10 * GB, 10 * GB)
@@ -182,7 +182,7 @@ def test_limits_are_parts_of_the_tasks_time(
     tasks: list[tuple[Step, ...]], tier: TierSpeed, cores: int, expected: str, limits: dict[str, float]
 ) -> None:
     found = simulate(Workload(tasks), machine(tier, processors=Processors(cores, cores)), 4)
-    assert told(found, "makespan_s mean_parallelism") == expected
+    assert shown(found, "makespan_s mean_parallelism") == expected
     assert found.limit == next(iter(limits), "")
     assert found.limits == pytest.approx(limits)
 

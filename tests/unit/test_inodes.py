@@ -18,8 +18,8 @@ from neurotier.run.jobs import load_settings
 from neurotier.run.needs import needs_of
 from neurotier.run.plan import Plan
 from pool_jobs import analysed, prepared_results, rehearsal_of
+from shown_values import shown
 from support import script
-from told import told
 
 INODES = 1024
 MAKER = """# as a pipeline that makes many small files and heeds no exit code of its own steps
@@ -71,7 +71,7 @@ def test_inodes_are_a_resource_that_jobs_wait_for(few: Path) -> None:
     assert 400 < plan.of("sub-01").work_files < 450
     assert needs_of(plan, ["sub-01"])["work_files"] == [plan.of("sub-01").work_files]
     plan.slots = 15
-    assert told(plan.share("1-of-1"), "at_once work_files") == f"3 {free}", "the pool starts no more than fit"
+    assert shown(plan.share("1-of-1"), "at_once work_files") == f"3 {free}", "the pool starts no more than fit"
 
 
 def test_file_systems_without_a_limit_are_never_out_of_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,8 @@ from neurotier.storage.ior.points import Point, job_of
 from neurotier.storage.numa import own_nodes
 from neurotier.storage.spread import Spread
 from neurotier.storage.workload import LeftOutError, walk
+from shown_values import shown
 from support import STAND_INS, processes_in, script, wait_for
-from told import told
 from workloads import MIB, TINY_IOR, left, run, settings_of, throttled
 
 POINT = Point("none", 2, MIB, 65536, False, 1)
@@ -58,7 +58,7 @@ def test_blocks_that_cannot_bypass_the_page_cache_go_through_it(tmp_path: Path) 
     (here,) = measured(tmp_path / "results", tmp_path, **asked)
     (on_nodes,) = over_nodes(Here(tmp_path), tmp_path / "results", of_nodes, **asked)
     for row in (here, on_nodes):
-        assert told(row, "status engine direct") == "measured psync False"
+        assert shown(row, "status engine direct") == "measured psync False"
 
 
 def test_files_are_read_by_neighbours() -> None:
@@ -203,7 +203,7 @@ def shared(memory: Path) -> dict[str, Any]:
 def test_on_a_tier_of_the_node_another_process_reads(tmp_path: Path, memory: Path) -> None:
     own = {"path": "$NODE_FOLDER/tier", "kind": "tmpfs", "node": True}
     (row,) = over_nodes(Here(memory), tmp_path, own)
-    assert told(row, "status read_by write_bytes") == f"measured another process {4 * MIB}"
+    assert shown(row, "status read_by write_bytes") == f"measured another process {4 * MIB}"
     assert sorted(path.parent.name for path in memory.glob("*/tier")) == ["n1", "n2"]
     assert not left(memory)
 

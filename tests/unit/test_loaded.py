@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from neurotier.model.loaded import Stream, loaded, pooled, unevenness
-from told import told
+from shown_values import shown
 
 
 def observed(*streams: tuple[bool, float, float, float]) -> list[Stream]:
@@ -22,14 +22,14 @@ def test_bandwidths_by_what_is_in_flight() -> None:
         )
     )
     alone = "read_bytes_per_s write_bytes_per_s read_only_s write_only_s read_stream_bytes_per_s"
-    assert told(seen, f"{alone} mixed_read_bytes_per_s") == "30 10 10 10 10 5"
+    assert shown(seen, f"{alone} mixed_read_bytes_per_s") == "30 10 10 10 10 5"
     assert seen.mixed == pytest.approx(5 / 30 + 8 / 10)
     assert seen.most_bytes_per_s == pytest.approx((10 * 30 + 5 * 13) / 15), "the busier half: 15 of 30 s"
 
 
 def test_what_was_never_alone_is_not_known() -> None:
     seen = loaded(observed((False, 100, 0, 10), (True, 100, 0, 10)))
-    assert told(seen, "read_bytes_per_s write_bytes_per_s") == "nan nan"
+    assert shown(seen, "read_bytes_per_s write_bytes_per_s") == "nan nan"
     other = loaded(observed((False, 400, 0, 10), (True, 100, 10, 20)))
     both = pooled([seen, other])
     assert both.read_bytes_per_s == pytest.approx(40), "of the run that shows it"
@@ -54,9 +54,9 @@ def test_fastest_and_busiest_are_of_what_was_seen() -> None:
     """Ten readers one after the other at 10, 20 ... 100 bytes/s, and a writer at 5: nine of ten read less than 91."""
     readers = [(False, 10.0 * number, float(number), number + 1.0) for number in range(1, 11)]
     seen = loaded(observed(*readers, (True, 10, 11.0, 13.0), (True, 30, 13.0, 15.0)))
-    assert told(seen, "fastest_read_bytes_per_s read_stream_bytes_per_s") == "91 55"
-    assert told(seen, "fastest_write_bytes_per_s write_stream_bytes_per_s") == "14 10"
+    assert shown(seen, "fastest_read_bytes_per_s read_stream_bytes_per_s") == "91 55"
+    assert shown(seen, "fastest_write_bytes_per_s write_stream_bytes_per_s") == "14 10"
     assert seen.most_bytes_per_s == pytest.approx(70), "the seven busiest of 14 s: 40 to 100"
-    assert told(seen, "mixed_read_bytes_per_s") == "nan", "the first write began when the last read had ended"
+    assert shown(seen, "mixed_read_bytes_per_s") == "nan", "the first write began when the last read had ended"
     none = loaded(observed((False, 10, 3.0, 3.0), (True, 10, 4.0, 5.0)))
     assert none.read_only_s == 0, "a stream of no length is in no interval"

@@ -22,8 +22,8 @@ from neurotier.core.tables import checker, columns
 from neurotier.meter.function import measure_function
 from neurotier.meter.measure import FROZEN_S, STOPPED
 from neurotier.meter.traffic import FILE_SIZES
+from shown_values import shown
 from support import PATIENCE_S, wait_for
-from told import told
 
 
 def tree_of(process: subprocess.Popen[bytes], count: int) -> list[psutil.Process]:
@@ -218,7 +218,7 @@ def test_children_that_the_caller_leaves_are_none_of_the_command_s(tmp_path: Pat
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, stderr=subprocess.DEVNULL)
     wait_for(lambda: (tmp_path / "said").read_text().startswith("---"))
     processes = 1 if os.geteuid() == 0 else "-"  # the kernel tells root alone how many there were
-    assert told(json.loads((tmp_path / "record").read_text()), "left_behind processes") == f"0 {processes}"
+    assert shown(json.loads((tmp_path / "record").read_text()), "left_behind processes") == f"0 {processes}"
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
@@ -243,7 +243,7 @@ def test_no_orphan_stays(tmp_path: Path) -> None:
     """A daemon that outlives the command is given the grace time, then ended; its cost is in the record."""
     daemon = "setsid sh -c 'echo $$ > daemon; sleep 1000' > /dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done"
     said = recorded(tmp_path, "--grace", "0.3", "sh", "-c", daemon)
-    assert told(said, "left_behind account") == "1 -", "seconds after the phase are none of its wall time"
+    assert shown(said, "left_behind account") == "1 -", "seconds after the phase are none of its wall time"
     assert not psutil.pid_exists(int((tmp_path / "daemon").read_text()))
 
 
@@ -275,10 +275,10 @@ def test_tier_and_page_cache(tmp_path: Path) -> None:
     folder.mkdir()
     script = f"cat {image} > {folder}/copy; sync {folder}/copy"
     measured = recorded(tmp_path, "--tier", f"disk={folder}", "--input", str(image), "sh", "-c", script)
-    assert told(measured, "input_bytes input_resident_before") == "3000000 0"
+    assert shown(measured, "input_bytes input_resident_before") == "3000000 0"
     assert measured["input_resident_after"] == pytest.approx(1, abs=0.01)  # the kernel may take a page back at any time
     growth = next(flow for flow in measured["tiers"] if flow["traffic_source"] == "growth")
-    assert told(growth, "tier written_bytes written_files") == "disk 3000000 1"
+    assert shown(growth, "tier written_bytes written_files") == "disk 3000000 1"
     for flow in measured["tiers"]:
         if flow["traffic_source"] == "device":  # of all processes: at least ours
             assert flow["written_bytes"] >= 3_000_000

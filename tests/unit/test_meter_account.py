@@ -19,7 +19,7 @@ from neurotier.meter.records import FIELDS, RECORD, Branch, Branches
 from neurotier.meter.sampling import Sampler
 from neurotier.meter.tree import TICKS_PER_S, stat_fields
 from neurotier.meter.usage import ACCOUNT, Usage
-from told import told
+from shown_values import shown
 
 NS = 1_000_000_000
 
@@ -63,14 +63,14 @@ def account(branch: Branch | None = None, samples: Sampler | None = None, late_s
     found.divide(branch, samples, *[late_s] if late_s else ())
     parts = [getattr(found, name) for name in (*ACCOUNT, "residual_s")]
     assert found.account is None or sum(part or 0.0 for part in parts) == pytest.approx(found.wall_s)
-    return told(found, " ".join(["account", *ACCOUNT, "residual_s"]))
+    return shown(found, " ".join(["account", *ACCOUNT, "residual_s"]))
 
 
 def test_a_stall_is_what_was_added_where_it_is_known_of_both_ends() -> None:
     found, pressure = usage(), SimpleNamespace(source="machine", before={"cpu": 1.0})
     pressure.read = lambda: {"cpu": 1.5, "io": 9.0}
     found.take_pressure(cast(Any, pressure))
-    assert told(found, "pressure_cpu_s pressure_io_s pressure_source") == "0.5 - machine"
+    assert shown(found, "pressure_cpu_s pressure_io_s pressure_source") == "0.5 - machine"
 
 
 APART: dict[str, Any] = {"least_s": 4.0, "most_s": 6.0, "seen_s": 5.0, "turned_squared": 1.0}
@@ -166,15 +166,15 @@ def test_bytes_are_what_was_moved_in_between_and_unknown_where_calls_are_not_cou
     found, whole, unknown = usage(), usage(), usage()
     found.take_bytes([10, 20, 30, 40], [1, 2, 3, 50])
     found.refuse_bytes(None)
-    assert told(found, MOVED) == "9 18 27 0 procfs -"
+    assert shown(found, MOVED) == "9 18 27 0 procfs -"
     found.refuse_bytes("io_uring")
-    assert told(found, MOVED) == "- - 27 0 procfs io_uring"
+    assert shown(found, MOVED) == "- - 27 0 procfs io_uring"
     whole.take_bytes([5, 6, 7, 8])
-    assert told(whole, MOVED) == "5 6 7 8 procfs -", "of what began without any"
+    assert shown(whole, MOVED) == "5 6 7 8 procfs -", "of what began without any"
     unknown.take_bytes(None)
     unknown.refuse_bytes("aio")
-    assert told(unknown, MOVED) == "- - - - - -"
-    assert told(found.record(), "cpu_s io_s") == "3 7"
+    assert shown(unknown, MOVED) == "- - - - - -"
+    assert shown(found.record(), "cpu_s io_s") == "3 7"
 
 
 def exits(
@@ -191,7 +191,7 @@ def exits(
         found.take_bytes(counted)
     samples.delays = delays
     found.take_exits(branch(**records), samples, True)
-    return told(found, names)
+    return shown(found, names)
 
 
 CPU = "user_s system_s cpu_source major_faults"
@@ -249,7 +249,7 @@ def sampled(names: str, samples: Sampler, delays: bool = True, alone: bool = Tru
     found = usage(block_io_s=None, **figures)
     samples.delays = delays
     found.take_samples(samples, alone)
-    return told(found, names)
+    return shown(found, names)
 
 
 def test_without_records_samples_tell_waits() -> None:
@@ -292,22 +292,22 @@ def tree(*records: bytes) -> Branches:
 
 def one(**figures: Any) -> str:
     """Of a child alone: waits for storage and memory, what is not believed, and how long it was active."""
-    return told(tree(record(CHILD, ROOT, **figures)).branch(ROOT), "block_io_ns memory_ns misbooked_ns active_ns")
+    return shown(tree(record(CHILD, ROOT, **figures)).branch(ROOT), "block_io_ns memory_ns misbooked_ns active_ns")
 
 
 def test_records_add_up_the_tree() -> None:
     """A grandchild and a child whose records come first; the sums stay with whoever is alive."""
     found = tree(record(GRANDCHILD, CHILD, runtime_ns=1, run_queue_ns=10, rss_kib=5, logical_read_bytes=100))
-    assert told(found.branch(CHILD), "runtime_ns") == "1"
+    assert shown(found.branch(CHILD), "runtime_ns") == "1"
     found.add(record(CHILD, PARENT, runtime_ns=2, run_queue_ns=20, rss_kib=3, device_written_bytes=9))
     found.add(record(PARENT, ROOT, runtime_ns=4, rss_kib=4, cancelled_bytes=2, device_written_bytes=7))
     names = (
         "runtime_ns run_queue_ns lifetime_us processes threads max_rss_bytes logical_read_bytes device_written_bytes"
     )
-    assert told(found.branch(ROOT), names) == "7 30 30000000 3 3 5120 100 14"
+    assert shown(found.branch(ROOT), names) == "7 30 30000000 3 3 5120 100 14"
     assert set(found.pending) == {ROOT}, "who has ended is forgotten"
     found.add(record(ROOT, 1, runtime_ns=1000))
-    assert told(found.branch(ROOT), "runtime_ns") == "7", "the root's own threads do not count"
+    assert shown(found.branch(ROOT), "runtime_ns") == "7", "the root's own threads do not count"
 
 
 def test_records_of_another_layout_are_refused() -> None:
@@ -343,19 +343,19 @@ def test_at_most_so_long_a_process_was_active_beside_its_children() -> None:
             for number, (lifetime_s, active_s) in enumerate(children, start=CHILD)
         ]
         found = tree(*records, record(PARENT, ROOT, runtime_ns=parent_s)).branch(ROOT)
-        assert told(found, "overlap_ns children_lifetime_ns children_active_ns") == expected
+        assert shown(found, "overlap_ns children_lifetime_ns children_active_ns") == expected
 
 
 def test_threads_count_to_their_process_which_may_live_longer_than_its_first() -> None:
     thread, leader = record(31, ROOT, CHILD, runtime_ns=3), record(CHILD, ROOT, runtime_ns=2)
     found = tree(thread, record(CHILD, ROOT, runtime_ns=2, group_lifetime_us=12_000_000)).branch(ROOT)
     names = "processes threads runtime_ns overlap_ns children_lifetime_ns"
-    assert told(found, names) == "1 2 5 3 12"
+    assert shown(found, names) == "1 2 5 3 12"
     rest = tree(leader, thread)
-    assert told(rest.branch(ROOT), "runtime_ns") == "2", "the leader's end is not that of the process"
+    assert shown(rest.branch(ROOT), "runtime_ns") == "2", "the leader's end is not that of the process"
     rest.close_group(CHILD)
     rest.close_group(99)
-    assert told(rest.branch(ROOT), "threads runtime_ns children_lifetime_ns") == "2 5 10"
+    assert shown(rest.branch(ROOT), "threads runtime_ns children_lifetime_ns") == "2 5 10"
 
 
 def test_only_the_tree_s_own_threads_are_taken() -> None:
@@ -393,30 +393,32 @@ def test_a_second_of_activity() -> None:
         alive, ended = activity(), activity()
         alive.add(1.0, dict(books), [], awake)
         ended.add(1.0, {}, books, awake)
-        assert told(alive, BOUNDS) == told(ended, BOUNDS) == expected
+        assert shown(alive, BOUNDS) == shown(ended, BOUNDS) == expected
 
 
 def test_who_is_awake_at_two_looks_without_an_entry_was_awake_all_the_time_and_is_booked_once() -> None:
     """Waiting for storage, which is booked when it ends: after 1 s and 1 s, then 2.3 s in a third second."""
     looks, bounds = [(0.5, 0.5, True)] * 3, f"misbooked {BOUNDS}"
-    assert told(activity(*looks), BOUNDS) == "2.5 3"
+    assert shown(activity(*looks), BOUNDS) == "2.5 3"
     found = activity(*looks, (2.8, 0.5, False))
     # two of the 2.3 s were claimed; it was awake before: a tick, of which there are 100/s, may not be booked
-    assert told(found, bounds) == "False 2.8 3.31"
+    assert shown(found, bounds) == "False 2.8 3.31"
     # two ticks more than there was time for are believed
-    assert told(activity((1.019, 0.25, False)), bounds) == "False 1 1"
-    assert told(activity((1.021, 0.25, False)), bounds) == "True 0.25 1"
-    assert told(activity((0.5, 0.5, False), (9.0, 0.75, False)), bounds) == "True 0.75 1.5", "its time on cores is sure"
-    assert told(activity((0.4, 0.4, False), (0.2, 0.2, False)), bounds) == "False 0.6 0.6", "another of its number"
+    assert shown(activity((1.019, 0.25, False)), bounds) == "False 1 1"
+    assert shown(activity((1.021, 0.25, False)), bounds) == "True 0.25 1"
+    assert shown(activity((0.5, 0.5, False), (9.0, 0.75, False)), bounds) == "True 0.75 1.5", (
+        "its time on cores is sure"
+    )
+    assert shown(activity((0.4, 0.4, False), (0.2, 0.2, False)), bounds) == "False 0.6 0.6", "another of its number"
     unbooked = activity(*[(0.2, 0.2, False)] * 2, waits_booked=False)
-    assert told(unbooked, BOUNDS) == "0.2 1", "who did anything may have waited"
+    assert shown(unbooked, BOUNDS) == "0.2 1", "who did anything may have waited"
 
 
 def test_looks_tell_where_between_the_bounds_the_truth_may_lie() -> None:
     """Four looks, one each second, at a thread of which nothing is booked but 0.1 s."""
     looks = [(0.1 * end, 0.1 * end, True) for end in range(1, 5)]
     always = activity(*looks, begins_awake=True)
-    assert told(always, f"{BOUNDS} seen_s") == "0.4 4 4"
+    assert shown(always, f"{BOUNDS} seen_s") == "0.4 4 4"
     # share 4.5 of 5 awake, of four intervals that leave 0.9 s open: sqrt(0.9 * 0.1 * 4 * 0.81) = 0.54
     assert always.bounds_s() == pytest.approx((4 - 0.54, 4.0))
     whole = [(float(end), float(end), True) for end in range(1, 5)]
@@ -437,7 +439,7 @@ def test_what_processes_have_used_adds_up_and_of_memory_the_most_counts() -> Non
     found.add_spent(struct_rusage((1.5, 0.5, 300, 0, 0, 0, 10, 1, 0, 0, 0, 0, 0, 0, 7, 3)))
     found.add_spent(struct_rusage((0.5, 0.25, 200, 0, 0, 0, 20, 2, 0, 0, 0, 0, 0, 0, 1, 4)))
     spent = "user_s system_s max_rss_bytes minor_faults major_faults voluntary_switches involuntary_switches"
-    assert told(found, spent) == "2 0.75 307200 30 3 8 7"
+    assert shown(found, spent) == "2 0.75 307200 30 3 8 7"
 
 
 @pytest.mark.parametrize(("waited_s", "is_known"), [(0.01, True), (1000.0, False)])

@@ -18,7 +18,7 @@ from neurotier.meter.traffic import flow
 from neurotier.meter.usage import Usage
 from neurotier.run.group import group_rows, summary
 from neurotier.run.profile_tables import close_run, profile_rows, run_rows, traffic_rows
-from told import told
+from shown_values import shown
 
 
 def record(participant: str, start_s: float, run: str = "r1", voxels: int = 1000) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def run_of(places: Places, rows: Rows, everyone: int = 1, failures: Sequence[Rec
 
 def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(places: Places) -> None:
     rows, traffic = profile_rows(record("NYU/sub-01", 100.0)), traffic_rows(record("NYU/sub-01", 100.0))
-    assert [told(row, "cpu_s io_s") for row in rows] == ["0 0.5", "0.8 0.2", "0 0.5"]
-    moved = [told(row, "phase tier written_bytes read_bytes") for row in traffic]
+    assert [shown(row, "cpu_s io_s") for row in rows] == ["0 0.5", "0.8 0.2", "0 0.5"]
+    moved = [shown(row, "phase tier written_bytes read_bytes") for row in traffic]
     assert moved == ["stage_in local 7 -", "compute local 7 -", "stage_out local 7 -"]
     for name, each in (("profile", rows), ("traffic", traffic)):
         write_table(places.profile / f"{name}.tsv", name, each)
@@ -90,7 +90,7 @@ def test_makespan_and_parallelism(places: Places) -> None:
     """Jobs of 2 s from 100, 101 and 104 s: makespan 6 s, 6 job seconds, two at once for 1 s."""
     run = run_of(places, rows_at(100, 101, 104), 3, ended_s=1)
     names = "makespan_s mean_parallelism peak_parallelism wall_sum_s cpu_sum_s participants"
-    assert told(run, names) == "6 1 2 6 2.4 3"
+    assert shown(run, names) == "6 1 2 6 2.4 3"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_makespan_and_parallelism(places: Places) -> None:
 def test_what_limited_a_run_is_said(
     places: Places, starts_s: Sequence[float], everyone: int, facts: dict[str, Any], limited_by: str
 ) -> None:
-    assert told(run_of(places, rows_at(*starts_s), everyone, **facts), "limited_by") == limited_by
+    assert shown(run_of(places, rows_at(*starts_s), everyone, **facts), "limited_by") == limited_by
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_node_whose_clock_is_off_spoils_the_times_of_a_run(places: Places, off
 
 def test_a_run_in_which_everyone_failed_has_a_row(places: Places) -> None:
     run = run_of(places, [], failures=[{"run": "r1"}], ended_s=1)
-    assert told(run, "participants failed makespan_s") == "0 1 -"
+    assert shown(run, "participants failed makespan_s") == "0 1 -"
     write_table(places.profile / "runs.tsv", "runs", [run])
 
 
@@ -179,7 +179,7 @@ def test_a_run_beside_others_is_disturbed_as_far_as_they_may(places: Places) -> 
     for most, validity in ((0.1, "invalid: disturbed: others took 31 % of the CPU time"), (0.35, "valid")):
         settings = {**FACTS["settings"], "validity": {"others_cpu_share": most}}
         run = run_of(places, rows_at(100, 104), 2, ended_s=1, host="h", cpus=2, settings=settings)
-        assert told(run, "valid others_cpu_share") == f"{validity} 0.31"
+        assert shown(run, "valid others_cpu_share") == f"{validity} 0.31"
     for name, start_s in (("sub-1", 100.0), ("sub-2", 104.0)):
         write_json(places.record(name), record(name, start_s))
     close_run(places, "r1", ["sub-1", "sub-2"], [])
@@ -195,8 +195,8 @@ def test_run_that_is_over_keeps_its_row(places: Places) -> None:
     close_run(places, "r1", ["sub-1", "sub-2"], [{"run": "r1"}])
     note(places, "r2")
     first, second = run_rows(places, rows_at(5000, 5000, run="r2"), [], 2)
-    assert told(first, "valid participants makespan_s") == "invalid: 1 participant failed 1 2"
-    assert told(second, "participants failed") == "2 0"
+    assert shown(first, "valid participants makespan_s") == "invalid: 1 participant failed 1 2"
+    assert shown(second, "participants failed") == "2 0"
 
 
 def test_group_mean_spread_and_outliers(places: Places) -> None:

@@ -18,7 +18,7 @@ from neurotier.published.bigbrain import HEADER, INCREMENT, WRITE, read_run
 from neurotier.published.conditions import condition
 from neurotier.published.table_one import find_bandwidths
 from published_logs import DISK_BENCH, DRAM_25, SPARK_25, bids_task, spark_log, task, whole_log, write_log
-from told import told
+from shown_values import shown
 
 PHASES = HEADER, INCREMENT, WRITE
 
@@ -26,7 +26,7 @@ PHASES = HEADER, INCREMENT, WRITE
 def test_a_log_of_gnu_parallel(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, DRAM_25, whole_log(wave_s=4.0)))
     assert run.condition == condition(40, "gnu-parallel", 25, "DRAM")
-    assert told(run, "repetition makespan_s mean_parallelism") == f"0 {5 * 4} {25 * 3.75 / 4:.4f}"
+    assert shown(run, "repetition makespan_s mean_parallelism") == f"0 {5 * 4} {25 * 3.75 / 4:.4f}"
     assert [run.sum_s(phase) for phase in PHASES] == pytest.approx([125 * 0.25, 125 * 1.5, 125 * 2.0])
     assert (len(run.blocks), run.incomplete_blocks, run.missing_blocks) == (125, [], 0)
     assert run.data_bytes == 125 * BLOCK_BYTES[40]
@@ -36,7 +36,7 @@ def test_incomplete_blocks_count_in_the_sums_and_not_in_the_makespan(tmp_path: P
     late = task(3, 100.0, (0.25, 1.0))
     run = read_run(write_log(tmp_path, DRAM_25, task(0, 0.0) + task(1, 1.0) + late))
     assert run.incomplete_blocks == ["bigbrain_0_0_2082.nii"]
-    assert told(run, "missing_blocks makespan_s span_s") == f"122 {1 + 2} {101.5 - 0.25}"
+    assert shown(run, "missing_blocks makespan_s span_s") == f"122 {1 + 2} {101.5 - 0.25}"
     assert len(run.blocks) == 3
     assert run.sum_s(INCREMENT) == pytest.approx(3.0)
 
@@ -52,7 +52,7 @@ def test_a_log_that_lacks_a_block_or_the_end_of_a_task_is_not_whole(tmp_path: Pa
 def test_a_log_of_spark(tmp_path: Path) -> None:
     run = read_run(write_log(tmp_path, SPARK_25, spark_log()))
     assert run.condition == condition(20, "spark", 25, "Optane, App Direct")
-    assert told(run, "makespan_s span_s incomplete_blocks missing_blocks") == "20 8 [] 992"
+    assert shown(run, "makespan_s span_s incomplete_blocks missing_blocks") == "20 8 [] 992"
     assert [run.sum_s(phase) for phase in PHASES] == [8.0, 16.0, 8.0]
     assert run.mean_parallelism == 32 / 20
 
@@ -71,7 +71,7 @@ def test_a_log_of_spark(tmp_path: Path) -> None:
 def test_names_tell_conditions(tmp_path: Path, name: str, said: str) -> None:
     run = read_run(write_log(tmp_path, name, task(26, 0.0)))
     assert run.repetition == int(name[-5])
-    assert told(run.condition, "tier resolution_um parallelism iterations variant") == said
+    assert shown(run.condition, "tier resolution_um parallelism iterations variant") == said
 
 
 def test_bandwidths(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_bandwidths(tmp_path: Path) -> None:
     write_log(tmp_path / "system_conf", "ad_diskbench.out", DISK_BENCH + rows)
     fast, slow = find_bandwidths(tmp_path, skipped := list[Any]())
     assert skipped == []
-    assert told(fast, "device mode published") == "DRAM App Direct (5304.3, 3338.2)"
+    assert shown(fast, "device mode published") == "DRAM App Direct (5304.3, 3338.2)"
     assert fast.means == pytest.approx((6 * 1024, 6.5 / 3 * 1024))
     assert list(map(statistics.median, (fast.read_mb_s, fast.write_mb_s))) == pytest.approx([6 * 1024, 2.5 * 1024])
-    assert told(slow, "device mode published") == "Isilon Memory mode -"
+    assert shown(slow, "device mode published") == "Isilon Memory mode -"
     assert slow.means == (117, 111)
 
 
@@ -109,12 +109,12 @@ def test_a_small_log(tmp_path: Path, inside: str) -> None:
     assert all_compared(None, [], str(tmp_path)) == published
     (run,) = published.runs
     assert run["start_s"] == 1567544400.0  # 21:00 UTC
-    assert told(run, "run placement cache valid participants failed") == "in-mem-4 Optane Memory mode memory valid 3 0"
-    assert told(run, "peak_parallelism parallelism makespan_s logged_makespan_s") == "2 25 130 99"
-    assert told(run, "wall_sum_s cpu_sum_s io_sum_s") == "240.5 105 135.5"
+    assert shown(run, "run placement cache valid participants failed") == "in-mem-4 Optane Memory mode memory valid 3 0"
+    assert shown(run, "peak_parallelism parallelism makespan_s logged_makespan_s") == "2 25 130 99"
+    assert shown(run, "wall_sum_s cpu_sum_s io_sum_s") == "240.5 105 135.5"
     assert run["mean_parallelism"] == pytest.approx(240 / 130)
     first = published.participants[0]
-    assert told(first, "participant phase wall_s cpu_s io_s") == "NYU_1_0025001 whole 60.25 35 25.25"
+    assert shown(first, "participant phase wall_s cpu_s io_s") == "NYU_1_0025001 whole 60.25 35 25.25"
     assert first["end_s"] - first["start_s"] == 60
     assert published.traffic == []
 
@@ -125,8 +125,8 @@ def test_beside_a_whole_log_one_of_a_failed_task_and_a_broken_one_are_invalid_ru
         log(tmp_path / f"disk-{number}", tasks)
     published = published_runs(tmp_path)
     whole, incomplete, broken = published.runs
-    assert told(incomplete, "valid participants failed makespan_s") == "invalid: 1 participant failed 3 1 130"
-    assert told(broken, "run makespan_s participants") == "disk-3 - 0"
+    assert shown(incomplete, "valid participants failed makespan_s") == "invalid: 1 participant failed 3 1 130"
+    assert shown(broken, "run makespan_s participants") == "disk-3 - 0"
     assert re.match(r"invalid: tasks.json .*not a whole log", broken["valid"])
     assert [row["run"] for row in published.participants] == ["disk-1"] * 3 + ["disk-2"] * 3
     assert list(Comparison(published.runs).conditions.values()) == [[whole]]

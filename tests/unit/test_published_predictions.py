@@ -18,7 +18,7 @@ from neurotier.published.predictions import Predictor, width
 from neurotier.published.replay import Replay, read_published
 from neurotier.published.validation import ALONE, CONDITION, DEVICE, SPLITS, TWIN, has_twin, held_out_conditions, scores
 from published_logs import DISK_BENCH, spark_log, spark_task, whole_log, write_log
-from told import told
+from shown_values import shown
 
 DRAM_25, DRAM_96 = (condition(40, "gnu-parallel", processes, "DRAM") for processes in (25, 96))
 
@@ -94,7 +94,7 @@ def test_a_repetition_that_took_much_less_is_left_out(tmp_path: Path, times_s: S
     replay = read_published(tmp_path)
     rows = Predictor(replay).predictions()
     (row,) = [row for row in rows if row["measured_s"] and row["member"] == MEASURED]
-    assert told(row, "measured_s stalled") == expected
+    assert shown(row, "measured_s stalled") == expected
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from neurotier.published.replay import Replay, read_published, write_tables
 from neurotier.published.skipped import DAMAGED, UNNAMED
 from page_reader import read
 from published_logs import DISK_BENCH, bids_tasks, spark_log, task, whole_log, write_checkout, write_log
-from told import told
+from shown_values import shown
 
 DRAM = condition(40, "gnu-parallel", 25, "DRAM")
 OPTANE = condition(40, "gnu-parallel", 25, "Optane, Memory mode")
@@ -82,7 +82,7 @@ def test_tables(replay: Replay, tmp_path: Path) -> None:
     runs = {Path(row["run"]).name: row for row in read_table(tmp_path / "published_runs.tsv", "published_runs")}
     assert len(runs) == 8
     first = runs["10-tmpfsAD_1it_25cpus_40bb-0.out"]
-    assert told(first, "valid makespan_s incomplete_blocks") == "valid 10 0"
+    assert shown(first, "valid makespan_s incomplete_blocks") == "valid 10 0"
     assert runs["8-isilon_1it_25cpus_40bb-0.out"]["valid"] == "invalid: 124 blocks are not in the log"
     assert runs["13-localAD_1it_25cpus_40bb-0.out"]["incomplete_blocks"] == 2
     phases = read_table(tmp_path / "published_phases.tsv", "published_phases")
@@ -90,7 +90,7 @@ def test_tables(replay: Replay, tmp_path: Path) -> None:
     assert list(ssd) == ["load header", "read+increment", "write", "task"]
     assert ssd["write"]["sum_s"] == pytest.approx(123 * 30.0)
     (bids,) = read_table(tmp_path / "published_bids_app.tsv", "compared_runs")
-    assert told(bids, "makespan_s logged_makespan_s") == "120 113"
+    assert shown(bids, "makespan_s logged_makespan_s") == "120 113"
 
 
 def test_figures_with_and_without_predictions(replay: Replay) -> None:
@@ -172,13 +172,13 @@ def test_a_claim_is_judged_by_the_figure_of_the_logs(tmp_path: Path, times: int,
     write_log(tmp_path / "40bb_redo", "1-tmpfs_1it_25cpus_40bb-0.out", whole_log(4.0))
     write_log(tmp_path / "40bb_redo", "1-optaneAD_1it_25cpus_40bb-0.out", whole_log(4.0 * times))
     found = verdicts(tmp_path)[TWELVE]
-    assert told(found, "place verdict found") == f"III-A1 {verdict} {times:.1f} times"
+    assert shown(found, "place verdict found") == f"III-A1 {verdict} {times:.1f} times"
 
 
 def test_without_its_runs_a_claim_cannot_be_told(tmp_path: Path) -> None:
     found = verdicts(write_checkout(tmp_path))
     no_run = "no run of Optane, App Direct with 25 processes at 40 µm, GNU Parallel"
-    assert told(found[TWELVE], "verdict found") == f"{UNKNOWN} {no_run}"
+    assert shown(found[TWELVE], "verdict found") == f"{UNKNOWN} {no_run}"
     assert found[SIMILAR]["verdict"] == UNKNOWN
 
 

@@ -26,7 +26,7 @@ from neurotier.model.this_machine import (
     tier_speed,
 )
 from probed_tiers import tier_figures
-from told import told
+from shown_values import shown
 
 FIGURES = TierFigures(
     kind="block",
@@ -50,7 +50,7 @@ def test_a_tier_gives_what_the_probe_has_measured() -> None:
     found = tier_speed(FIGURES, 4)
     assert vars(found) == pytest.approx(vars(TierSpeed(200, 100, 100, 50, 0.9, UNEVENNESS, True, 200, 100)))
     two = tier_speed(FIGURES, 2)  # half-way between 1 and 4, over the logarithm
-    assert told(two, "read_bytes_per_s write_bytes_per_s read_stream_bytes_per_s") == "150 75 100"
+    assert shown(two, "read_bytes_per_s write_bytes_per_s read_stream_bytes_per_s") == "150 75 100"
     assert two.files_per_s == pytest.approx(2 / 0.015)
 
 
@@ -67,7 +67,7 @@ def test_a_tier_gives_what_the_probe_has_measured() -> None:
 )
 def test_writing_back_and_both_ways(kind: str, buffered: float, mixed: float, expected: str) -> None:
     figures = replace(FIGURES, kind=kind, buffered_write_bytes_per_s={4: buffered}, mixed_bytes_per_s={4: mixed})
-    assert told(tier_speed(figures, 4), "write_back write_bytes_per_s mixed") == expected
+    assert shown(tier_speed(figures, 4), "write_back write_bytes_per_s mixed") == expected
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_writing_back_and_both_ways(kind: str, buffered: float, mixed: float, ex
 def test_small_files_are_made_as_fast_as_they_are_waited_for(waits_s: list[float], expected: str) -> None:
     """By one stream alone, and by four together."""
     files = {streams: FileCost(1.0, wait_s) for streams, wait_s in zip((1, 4), waits_s, strict=True)}
-    assert told(tier_speed(replace(FIGURES, files=files), 4), "files_stream_per_s files_per_s") == expected
+    assert shown(tier_speed(replace(FIGURES, files=files), 4), "files_stream_per_s files_per_s") == expected
 
 
 def test_what_a_file_takes_was_between_the_least_and_the_most_of_all_operations() -> None:
@@ -104,7 +104,7 @@ def test_the_page_cache_holds_what_writers_got_beyond_the_device() -> None:
     small = replace(FIGURES, buffered_write_bytes_per_s={4: 125.0}, buffered_bytes={4: 1000.0})
     found = machine_of({"disk": small}, 4, Processors(2, 4), PageCache(100_000.0))
     disk = found.tiers["disk"]
-    assert told(disk, "write_back write_bytes_per_s dirty_bytes") == "True 100 200"
+    assert shown(disk, "write_back write_bytes_per_s dirty_bytes") == "True 100 200"
     assert found.page_cache.before(disk).throttling_bytes == pytest.approx(200)
     assert found.tiers[cache_of("disk")].write_bytes_per_s == 3000, "as fast as it is read"
     one = Step("write", "write", 500.0, "disk")
@@ -115,8 +115,8 @@ def test_the_page_cache_holds_what_writers_got_beyond_the_device() -> None:
 def test_a_machine_has_a_page_cache_before_each_tier() -> None:
     found = machine_of({"disk": FIGURES}, 4, Processors(2, 4), PageCache(1e9))
     cache = found.tiers[cache_of("disk")]
-    assert told(cache, "read_bytes_per_s read_stream_bytes_per_s") == "3000 1000"
-    assert told(cache, "write_bytes_per_s write_stream_bytes_per_s") == "800 400"
+    assert shown(cache, "read_bytes_per_s read_stream_bytes_per_s") == "3000 1000"
+    assert shown(cache, "write_bytes_per_s write_stream_bytes_per_s") == "800 400"
     # opening a file takes a look and a request, but not in memory
     assert [open_s(replace(FIGURES, kind=kind)) for kind in ("block", "fsdax")] == [0.375, 0.0]
 
@@ -152,4 +152,4 @@ def test_this_node_has_what_the_kernel_tells(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_in_a_control_group_less_may_be_dirty() -> None:
     group = in_group(PageCache(1000.0, background_ratio=0.05, ratio=0.2), 400.0, is_unified=True)
-    assert told(group, "background_bytes throttling_bytes") == "20 50"
+    assert shown(group, "background_bytes throttling_bytes") == "20 50"

@@ -22,7 +22,7 @@ from neurotier.core.settings import Settings, TierSettings
 from neurotier.core.tables import Row, checker
 from neurotier.core.tiers import Mount, Tier, find_mount, parse_size, tiers_of, with_tiers_for_folders
 from neurotier.run.node_check import check_lines, check_node, mark_tiers, problems, remove_marks
-from told import told
+from shown_values import shown
 
 
 def tier(path: Path | str, kind: str = "block", capacity: str | int | None = None, node: bool = False) -> Tier:
@@ -53,7 +53,7 @@ def test_a_kind_that_may_be_declared_is_one_that_is_known() -> None:
 def test_mount_below_another_is_found(tmp_path: Path, mount_tmpfs: Callable[..., Path]) -> None:
     folder = mount_tmpfs(tmp_path / "fast disk", "size=4m,mode=0700")
     (folder / "below").mkdir()
-    assert told(find_mount(folder / "below"), "mount_point fs_type") == f"{folder} tmpfs"
+    assert shown(find_mount(folder / "below"), "mount_point fs_type") == f"{folder} tmpfs"
     facts = tier(folder, "tmpfs").facts()
     assert facts["free_bytes"] == 4 * 2**20
     assert "size=4096k" in facts["mount_options"]

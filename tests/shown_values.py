@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def told(found: object, names: str) -> str:
+def shown(found: object, names: str) -> str:
     """Figures by their names: ``-`` is what is not known, what is in ns is shown in s; numbers have seven digits."""
 
     def text(name: str) -> str:
