@@ -9,13 +9,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from support import system
+from support import system, wait_for
 
 TAKEN = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
 NUMBER = next(n for n in range(os.getpid() % 200, 256) if f"10.213.{n}.1" not in TAKEN)
@@ -23,7 +22,6 @@ NUMBER = next(n for n in range(os.getpid() % 200, 256) if f"10.213.{n}.1" not in
 
 HERE, THERE = f"10.213.{NUMBER}.1", f"10.213.{NUMBER}.2"
 PORT = 2222
-PATIENCE_S = 120.0
 
 
 def available() -> bool:
@@ -97,8 +95,4 @@ def mount(folder: Path, served: Path, mounted: Path, more: Sequence[str]) -> Non
         *(f"UserKnownHostsFile={folder / 'known_hosts'}", "kernel_cache", "auto_cache", "allow_other"),
     ]
     command = ["sshfs", f"root@{THERE}:{served}", str(mounted), "-o", ",".join(options)]
-    deadline = time.monotonic() + PATIENCE_S
-    while subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        if time.monotonic() > deadline:
-            system(*command)
-        time.sleep(0.2)
+    wait_for(lambda: subprocess.run(command, capture_output=True).returncode == 0)

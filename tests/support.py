@@ -126,7 +126,7 @@ class Project:
 
     @classmethod
     def at(cls, folder: Path, before: Callable[[], Sequence[str]] = tuple, tools: Path | None = None) -> Project:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for name in ("workflow", "config", "profiles", "containers"):
             (folder / name).symlink_to(ROOT / name)
         return cls(folder, before, tools=tools)
@@ -247,16 +247,21 @@ class Project:
         sections.setdefault("validity", {"others_cpu_share": 1})
         self.own.write_text(json.dumps(sections, default=str))
 
-    def table(self, path: str) -> list[dict[str, str]]:
-        """Rows of a table below the results folder."""
+    def table(self, path: str, **where: str) -> list[dict[str, str]]:
+        """Rows of a table below the results folder, or those of them that have such values."""
         head, *rows = (self.results / path).read_text().splitlines()
-        return [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
+        found = [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
+        return [row for row in found if where.items() <= row.items()]
 
     @property
     def only_run(self) -> dict[str, str]:
         """The row of the one run of these results."""
         (row,) = self.table("profile/runs.tsv")
         return row
+
+    def columns(self, names: str, path: str, **where: str) -> list[str]:
+        """Columns of a table, row by row."""
+        return [" ".join(row[name] for name in names.split()) for row in self.table(path, **where)]
 
     def failure(self, participant: str) -> dict[str, Any]:
         """Why a participant failed, as noted by its job."""
@@ -324,7 +329,17 @@ def started_from_ready(arguments: Sequence[str], folder: Path, environment: dict
 
 def system(*command: str | Path, **how: Any) -> str:
     """What a command of the system prints, which must succeed."""
-    return str(subprocess.run(command, check=True, capture_output=True, text=True, **how).stdout)
+    try:
+        return str(subprocess.run(command, check=True, capture_output=True, text=True, **how).stdout)
+    except subprocess.CalledProcessError as error:
+        error.add_note(error.stdout + error.stderr)
+        raise
+
+
+def datalad(folder: Path, *words: str | Path, **variables: str) -> None:
+    """Run DataLad in a folder, as somebody who commits and has the stand-ins for tools."""
+    own = {"PATH": f"{STAND_INS}{os.pathsep}{ENVIRONMENT['PATH']}", **IDENTITY, **variables}
+    system("datalad", *words, cwd=folder, env=JOB_ENVIRONMENT | own)
 
 
 def read_json(file: Path) -> Any:

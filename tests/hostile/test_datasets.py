@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conftest import nightly
 from container_images import Engine, make_tiny
-from support import ENVIRONMENT, Ended, Project, git, plain_dataset, read_json, script, small_head, t1w
+from support import ENVIRONMENT, Ended, Project, datalad, git, plain_dataset, read_json, script, small_head, t1w
 
 WORD = "canary-5d1e"
 
@@ -84,10 +84,10 @@ def assert_only_good_is_done(project: Project, ended: Ended, reasons: dict[str, 
 @pytest.mark.nightly
 def test_links_of_a_datalad_dataset_lead_nowhere_else(project: Project, host: Path, tmp_path: Path) -> None:
     study = tmp_path / "study"
-    project.ended(["datalad", "create", str(study)]).succeeded()
+    datalad(tmp_path, "create", study)
     plain_dataset(study, {t1w("good"): small_head()})
     reasons = add_links(study, host)
-    project.ended(["datalad", "save", "--dataset", str(study)]).succeeded()
+    datalad(study, "save")
     assert_only_good_is_done(project, project.fails(dataset=study, tool="bet"), reasons)
 
 
@@ -151,7 +151,7 @@ def test_sites_with_links_and_tables_that_are_none(project: Project, host: Path)
     (bids / "Host").symlink_to(host)
     sites = ["FIFO", "Large", "Many", "Nul"]
     assert sorted(index(project)) == [f"{site}/{t1w('01')}" for site in sites]
-    skipped = [row["item"] for row in project.table("index/skipped.tsv")]
+    skipped = project.columns("item", "index/skipped.tsv")
     assert {"'Host'", *(f"'{site}/participants.tsv'" for site in ("FIFO", "Large", "Nul"))} <= set(skipped)
     assert f"Host/{t1w('folder')}" in index(project, host, results="trusted")
 
@@ -165,7 +165,7 @@ def test_folder_made_of_links_is_analysed_where_its_store_is_named(project: Proj
     size = str((store / t1w("01")).stat().st_size)
     assert index(project) == {t1w("01"): "n/a", t1w("03"): size}
     assert index(project, store, results="trusted") == dict.fromkeys(map(t1w, ("01", "02", "03")), size)
-    assert "'sub-02'" in [row["item"] for row in project.table("index/skipped.tsv")]
+    assert "'sub-02'" in project.columns("item", "index/skipped.tsv")
 
 
 # Options and commands
@@ -202,6 +202,16 @@ def clone(project: Project, source: Path | str, **keys: Any) -> Ended:
     return project.snakemake("results/index/dataset.json", dataset=dataset)
 
 
+def commit(repository: Path, *what: str) -> None:
+    git(repository, "commit", "--quiet", "-m", "hostile", *what)
+
+
+def add_to_git(repository: Path, *paths: Path | str) -> None:
+    """Have files, whose contents are in git itself, in the next commit of a dataset."""
+    git(repository, "-c", "annex.largefiles=nothing", "add", "--force", *map(str, paths))
+    commit(repository)
+
+
 @pytest.mark.parametrize("address", [ADDRESSES[0], *nightly(*ADDRESSES[1:])])
 def test_source_is_never_an_option_or_a_command(project: Project, ran: Path, address: str) -> None:
     clone(project, address.replace("MARK", str(ran))).failed()
@@ -212,13 +222,13 @@ def test_addresses_of_subdatasets_are_never_options_or_commands(
     project: Project, demo_copy: Path, ran: Path, key: str
 ) -> None:
     """A sub-dataset for each address cannot be reached; the others are there."""
-    commit = git(demo_copy, "rev-parse", "HEAD:SiteB")
+    revision = git(demo_copy, "rev-parse", "HEAD:SiteB")
     sites = {f"Hostile{number}": address.replace("MARK", str(ran)) for number, address in enumerate(ADDRESSES)}
     for number, (site, address) in enumerate(sites.items()):
         own = {"path": site, "url": f"./{site}"} | ({key: address} if key.endswith("url") else {})
         for name, value in own.items():
             git(demo_copy, "config", "--file", ".gitmodules", f"submodule.{site}.{name}", value)
-        git(demo_copy, "update-index", "--add", "--cacheinfo", f"160000,{commit},{site}")
+        git(demo_copy, "update-index", "--add", "--cacheinfo", f"160000,{revision},{site}")
         if key == "candidate":
             name, value = f"datalad.get.subdataset-source-candidate-{100 + number}x", address
             git(demo_copy, "config", "--file", ".datalad/config", name, value)
@@ -226,7 +236,7 @@ def test_addresses_of_subdatasets_are_never_options_or_commands(
             name, value = f"datalad.clone.url-substitute.x{number}", f"|.*{site}|{address}"
             git(demo_copy, "config", "--file", ".datalad/config", name, value)
     git(demo_copy, "add", ".gitmodules", ".datalad")
-    git(demo_copy, "commit", "--quiet", "-m", "hostile")
+    commit(demo_copy)
     ended = clone(project, demo_copy)
     if ended.code == 0 or key.endswith("url"):  # the others are for every sub-dataset
         found = read_json(project.results / "index/dataset.json")
@@ -238,7 +248,7 @@ def test_link_in_place_of_gitmodules_is_refused(project: Project, demo_copy: Pat
     shutil.move(demo_copy / ".gitmodules", tmp_path / "elsewhere")
     (demo_copy / ".gitmodules").symlink_to(tmp_path / "elsewhere")
     git(demo_copy, "add", "--all", ".gitmodules")
-    git(demo_copy, "commit", "--quiet", "-m", "hostile")
+    commit(demo_copy)
     clone(project, demo_copy).failed()
 
 
@@ -246,7 +256,7 @@ def test_link_in_place_of_gitmodules_is_refused(project: Project, demo_copy: Pat
 def test_a_dataset_does_not_say_how_its_clone_is_made(project: Project, demo_copy: Path, asked: str) -> None:
     """An ephemeral clone would be its source's annex: images dropped here would be gone there."""
     git(demo_copy, "config", "--file", ".datalad/config", "datalad.clone.reckless", asked)
-    git(demo_copy, "commit", "--quiet", "--all", "-m", "hostile")
+    commit(demo_copy, "--all")
     clone(project, demo_copy).succeeded()
     (annex,) = project.folder.glob("neurotier-*/datasets/[!.]*/SiteA/.git/annex")
     assert not annex.is_symlink()
@@ -310,8 +320,7 @@ def evil_site(demo_copy: Path, tmp_path: Path) -> Iterator[Path]:
     script(site / "bare/hooks/pre-init-annex", f"echo $0 >>{mark}")
     for folder in ("objects", "refs"):
         (site / "bare" / folder / "kept").touch()
-    git(site, "-c", "annex.largefiles=nothing", "add", "--force", "git-annex-remote-x", "bare")
-    git(site, "commit", "--quiet", "-m", "hostile")
+    add_to_git(site, "git-annex-remote-x", "bare")
     yield site
     assert not mark.exists(), mark.read_text()
 
@@ -323,7 +332,7 @@ def write_remotes(site: Path, words: str) -> None:
     line = f"11111111-1111-1111-1111-111111111111 {words} encryption=none name=x timestamp=1795742480s\n"
     (site / "remote.log").write_bytes(line.encode())
     git(site, "add", "remote.log")
-    git(site, "commit", "--quiet", "-m", "hostile")
+    commit(site)
     git(site, "checkout", "--quiet", tree)
 
 
@@ -333,8 +342,7 @@ def test_a_dataset_cannot_have_datalad_send_stored_passwords(project: Project, d
     providers = site / ".datalad/providers/evil.cfg"
     providers.parent.mkdir(parents=True)
     providers.write_text("[provider:evil]\nurl_re = http://evil/.*\nauthentication_type = http_basic_auth\n")
-    git(site, "-c", "annex.largefiles=nothing", "add", "--force", str(providers))
-    git(site, "commit", "--quiet", "-m", "hostile")
+    add_to_git(site, providers)
     write_remotes(site, "autoenable=true externaltype=datalad type=external")
     clone(project, site).failed().says("its .datalad/providers could have DataLad send your passwords")
 
@@ -358,7 +366,7 @@ def test_special_remotes_of_a_dataset_start_no_program(
     """git-annex starts ``git-annex-remote-NAME`` in each clone; the name may lead to a file of the dataset."""
     write_remotes(evil_site, words)
     if nested:
-        git(evil_site.parent, "commit", "--quiet", "-m", "hostile", "SiteA")
+        commit(evil_site.parent, "SiteA")
     ended = clone(project, evil_site.parent if nested else evil_site)
     (line, *_) = ended.lines("its special remotes would have git-annex start ")
     assert "`git annex enableremote NAME autoenable=false`" in line
@@ -446,7 +454,7 @@ def test_label_with_a_plus_runs_through_the_whole_workflow(project: Project) -> 
     project.succeeds(dataset=dataset, tool="bet")
     made = project.derivatives / image.replace("_T1w", "_desc-brain_mask")
     assert made.is_file()
-    assert [row["participant"] for row in project.table("group/group.tsv")] == ["sub-a+b"]
+    assert project.columns("participant", "group/group.tsv") == ["sub-a+b"]
     assert len(list((project.results / "figures/mosaics").glob("*a+b*.png"))) == 1
     assert "sub-a+b" in project.page("report")
     assert project.leftovers() == []

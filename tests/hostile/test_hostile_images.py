@@ -59,7 +59,6 @@ def test_a_hostile_image_fails_its_participant_alone(run: tuple[Project, Ended],
     project, ended = run
     participant = f"sub-{LABELS[name]}"
     (line,) = ended.lines(f"failed  {participant}: ")
-    print(line)
     assert HOSTILE[name].reason in line
     assert project.failure(participant)["exit_code"] == InputError.exit_code
     assert not (project.derivatives / participant).exists()

@@ -118,11 +118,6 @@ def refused(ended: Ended, part: str) -> None:
     assert "user nobody" in line
 
 
-def test_an_honest_tier_is_used_and_left_clean(project: Project, tier: Path) -> None:
-    run(project, tier).succeeded()
-    assert list(tier.iterdir()) == []
-
-
 def test_a_folder_at_our_name_is_refused(
     project: Project, tier: Path, victim: Path, bystander: subprocess.Popen[bytes]
 ) -> None:
@@ -143,7 +138,7 @@ def test_a_results_folder_that_another_user_made_is_refused(project: Project, ti
     refused(run(project, tier, results_tier="shared"), "made where everybody may write")
 
 
-def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Path) -> None:
+def test_intermediates_are_readable_by_the_user_alone_and_go(project: Project, tier: Path) -> None:
     """A private image stays private: seen while the tool runs, which looks at what it was given."""
     seen = project.folder / "seen"
     look = f'stat -c "%a %n" "$1" "$(dirname "$1")" {private_folder(tier)} >>{seen}; exec {STAND_INS}/bet "$@"'
@@ -152,6 +147,7 @@ def test_intermediates_are_readable_by_the_user_alone(project: Project, tier: Pa
     run(project, tier, path=spy).succeeded()
     modes = [line.split()[0] for line in seen.read_text().splitlines()]
     assert modes == ["600", "700", "700"]
+    assert list(tier.iterdir()) == []
 
 
 @pytest.mark.nightly

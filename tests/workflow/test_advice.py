@@ -51,13 +51,10 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     ended = project.succeeds("advise", dataset=demo_source, **common)
     ended.says("local (in use)  2        as found")
     (advice,) = ended.lines("Advice: ")
-    rows = project.table("advice/advice.tsv")
-    assert [(row["placement"], row["work_tier"], row["in_use"], row["fits"]) for row in rows] == [
-        ("local", "local", "true", "true"),
-        ("tmpfs", "tmpfs", "false", "true"),
-    ]
+    judged = project.columns("placement work_tier in_use fits", "advice/advice.tsv")
+    assert judged == ["local local true true", "tmpfs tmpfs false true"]
     ended.says("Not judged, since the smallest probe has no room there: tier small.")
-    for row in rows:
+    for row in project.table("advice/advice.tsv"):
         assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
     assert advice.removeprefix("Advice: ").rstrip(".") in project.page("advice").replace("&#39;", "'")
     assert "On local, in use: " in project.page("advice")
@@ -142,7 +139,7 @@ def test_cold_runs_are_predicted_with_what_programs_take_to_load(project: Projec
     else:
         assert found["load_s"] == {}
         assert "only root may drop all of it" in said
-    assert [row["cache"] for row in project.table("advice/advice.tsv")] == ["cold", "warm"]
+    assert project.columns("cache", "advice/advice.tsv") == ["cold", "warm"]
     assert len(project.records()) == 2
     assert not list((project.results / "advice").glob(".*"))
     assert not project.leftovers()

@@ -6,44 +6,32 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from support import Ended, Project, read_json
 
 
-@pytest.fixture
-def runs(project: Project, tiny_image: Path) -> Project:
-    """Two results folders, ``one`` and ``two``, whose images lie in one store."""
+def test_the_caller_s_folder_does_not_matter(project: Project, tiny_image: Path, tmp_path: Path) -> None:
+    """Of two results folders, whose images lie in one store."""
     project.heads("00")
     for name in ("one", "two"):
         image = project.folder / f"{name}.sif"
         image.write_bytes(tiny_image.read_bytes() + name.encode())
         tool = {"name": "bet", "bet": {"image": image}}
         project.succeeds(f"{name}/index/image.json", "--sdm", "apptainer", tool=tool, results=name)
-    return project
-
-
-def test_the_caller_s_folder_does_not_matter(runs: Project, tmp_path: Path) -> None:
-    other = Project.at(tmp_path / "other")
-    (private,) = runs.folder.glob("neurotier-*")
+    one, other = str(project.folder / "one"), Project.at(tmp_path / "other")
+    (private,) = project.folder.glob("neurotier-*")
     shutil.copytree(private, other.folder / private.name)  # another run's images, of the same names
-    theirs = names(other)
-
-    def asked(*words: str) -> Ended:
-        return other.neurotier(*words)
-
-    assert " done after" in asked("watch", str(runs.folder / "one"), "--once").output
-    both = names(runs)
-    listed = asked("images", str(runs.folder / "one")).output.splitlines()
-    assert listed[0].startswith(f"{len(listed) - 1} kept in {runs.folder}/neurotier-"), "whose store it is"
+    theirs, both = names(other), names(project)
+    assert " done after" in other.neurotier("watch", one, "--once").output
+    listed = other.neurotier("images", one).output.splitlines()
+    assert listed[0].startswith(f"{len(listed) - 1} kept in {project.folder}/neurotier-"), "whose store it is"
     assert len(listed) > 1
-    kept = asked("images", str(runs.folder / "one"), "--remove-unused", "0")
-    assert (kept.code, kept.output) == (0, "")
-    assert names(runs) == both
-    shutil.rmtree(runs.folder / "two")
-    removed = asked("images", str(runs.folder / "one"), "--remove-unused", "0").succeeded()
-    gone = both - names(runs)
+    assert other.neurotier("images", one, "--remove-unused", "0") == Ended(0, "")
+    assert names(project) == both
+    shutil.rmtree(project.folder / "two")
+    removed = other.neurotier("images", one, "--remove-unused", "0").succeeded()
+    gone = both - names(project)
     assert {Path(path).name.partition("-")[0] for path in gone} == {"two"}
-    assert all(str(runs.folder / path) in removed.output for path in gone)
+    assert all(str(project.folder / path) in removed.output for path in gone)
     assert names(other) == theirs
 
 
@@ -83,17 +71,21 @@ def test_a_folder_that_was_moved_or_copied_says_so(project: Project) -> None:
 
 
 def test_another_selection_counts_also_in_a_folder_that_was_moved(project: Project) -> None:
-    """Snakemake remembers what was asked for by the paths of results."""
+    """Snakemake remembers what was asked for by the paths of results. A dry run has the step of who is missing."""
     project.heads("00", "01")
     project.succeeds("participants", tool="noop")
     project.results.rename(project.folder / "moved")
     moved = replace(project, results_name="moved")
+    lost = moved.records()[0]
+    kept = lost.rename(project.folder / "kept")
+    looked = moved.succeeds("participants", "--dry-run", tool="noop", results="moved")
+    assert looked.analysed == [lost.stem]
+    looked.says(": Analysing participants")
+    kept.rename(lost)
     for chosen, left in ((["sub-01"], ["sub-01"]), ([], ["sub-00", "sub-01"])):
-        ended = moved.succeeds(
-            "participants", tool="noop", results="moved", dataset={"source": "bids", "participants": chosen}
-        )
-        assert ended.analysed == []
-        assert sorted(row["participant"] for row in moved.table("index/images.tsv")) == left
+        dataset = {"source": "bids", "participants": chosen}
+        assert moved.succeeds("participants", tool="noop", results="moved", dataset=dataset).analysed == []
+        assert sorted(moved.columns("participant", "index/images.tsv")) == left
         moved.succeeds("participants").says("Nothing to be done")
 
 
@@ -110,14 +102,3 @@ def test_another_tool_makes_all_anew_also_in_a_folder_that_was_moved(project: Pr
     assert description["GeneratedBy"][1]["Name"] == moved.record("sub-00")["tool"] == "bet"
     assert own.exists()
     moved.succeeds("all").says("Nothing to be done")
-
-
-def test_who_is_missing_in_a_folder_that_was_moved_is_among_the_steps_of_a_dry_run(project: Project) -> None:
-    project.heads("00", "01")
-    project.succeeds("participants", tool="noop")
-    lost = project.records()[0]
-    lost.unlink()
-    project.results.rename(project.folder / "moved")
-    looked = project.succeeds("participants", "--dry-run", tool="noop", results="moved")
-    assert looked.analysed == [lost.stem]
-    looked.says(": Analysing participants")

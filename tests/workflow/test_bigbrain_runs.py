@@ -18,6 +18,7 @@ import psutil
 import pytest
 from conftest import nightly
 from published_logs import write_checkout
+from shown_values import shown
 from spark_cluster import OPTIONS, spark_cluster
 from support import PATIENCE_S, Project, listening, processes_in, system, wait_for
 
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("gnu_parallel")
 
 SMALL = {"count": 4, "scale": 0.03, "iterations": 2, "parallelism": [2], "predict": False}
 ENGINES = ["snakemake", "gnu-parallel", "spark"]
+RUNS = "bigbrain/bigbrain_runs.tsv"
 TABLES = ["results/bigbrain/bigbrain_predictions.tsv"]
 """What is asked for where figures and page do not matter, which take as long as small runs; it comes after all runs."""
 
@@ -99,19 +101,17 @@ def test_blocks_are_incremented_and_a_killed_run_is_taken_up_again(
     project.succeeds(*(["bigbrain"] if engine == "spark" else TABLES))
     assert written(project, 2) == expected
     assert written(project, 1) == {}
-    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
-    assert (run["engine"], run["tier"], run["incomplete_blocks"]) == (engine, "local", "0")
+    (run,) = project.table(RUNS)
+    assert shown(run, "engine tier incomplete_blocks") == f"{engine} local 0"
     assert "it was interrupted and taken up again" in run["valid"]
     assert float(run["makespan_s"]) > 0
-    phases = project.table("bigbrain/bigbrain_phases.tsv")
     for phase in ("load_header", "read", "increment", "write", "delay"):
-        assert len({(row["block"], row["iteration"]) for row in phases if row["phase"] == phase}) == 8, phase
+        assert len(set(project.columns("block iteration", "bigbrain/bigbrain_phases.tsv", phase=phase))) == 8, phase
     kept = [file for file, changed_ns in done.items() if file.stat().st_mtime_ns == changed_ns]
     assert len(kept) >= len(done) - 2, "but for two at once, what was complete was not done again"
     if engine == "spark":
         assert float(run["start_up_s"]) > 0
-        attempts = {row["attempt"] for row in project.table("bigbrain/bigbrain_spark.tsv")}
-        assert attempts == {"1", "2"}
+        assert set(project.columns("attempt", "bigbrain/bigbrain_spark.tsv")) == {"1", "2"}
     if engine == "gnu-parallel":
         joblogs = sorted((project.results / "logs/run_gnu_parallel").rglob("joblog.*.tsv"))
         assert [file.name for file in joblogs] == ["joblog.1.tsv", "joblog.2.tsv"]
@@ -129,12 +129,10 @@ def test_spark_reads_files_itself_as_published(project: Project, expected: dict[
 
     project.succeeds("bigbrain", bigbrain=bigbrain)
     assert written(project, 2) == expected
-    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
-    assert (run["incomplete_blocks"], run["read_s"], run["pairing"]) == ("0", "n/a", "published")
-    assert run["peak_parallelism"] == "2"
-    parts = project.table("bigbrain/bigbrain_spark.tsv")
-    assert {row["tasks"] for row in parts} == {"8"}  # a block each
-    driver_s = sum(float(row["sum_s"]) for row in parts if row["of"] == "driver")
+    (run,) = project.table(RUNS)
+    assert shown(run, "incomplete_blocks read_s pairing peak_parallelism") == "0 n/a published 2"
+    assert set(project.columns("tasks", "bigbrain/bigbrain_spark.tsv")) == {"8"}  # a block each
+    driver_s = sum(map(float, project.columns("sum_s", "bigbrain/bigbrain_spark.tsv", of="driver")))
     assert driver_s == pytest.approx(float(run["makespan_s"]), abs=0.01)
     page = project.page("bigbrain")
     assert "Spark by its parts" in page
@@ -147,10 +145,9 @@ def test_spark_reads_files_itself_as_published(project: Project, expected: dict[
 def test_spark_runs_on_a_standalone_cluster(project: Project, expected: dict[str, str], tmp_path: Path) -> None:
     bigbrain = {**SMALL, "engines": ["spark"], "keep": "final", "delay_s": 0.3, "spark_options": OPTIONS}
     with spark_cluster(tmp_path / "cluster") as url:
-        project.succeeds("results/bigbrain/bigbrain_runs.tsv", bigbrain={**bigbrain, "spark_master": url})
+        project.succeeds(f"results/{RUNS}", bigbrain={**bigbrain, "spark_master": url})
     assert written(project, 2) == expected
-    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
-    assert (run["valid"], run["peak_parallelism"]) == ("valid", "2")
+    assert project.columns("valid peak_parallelism", RUNS) == ["valid 2"]
     started = [line for log in tmp_path.glob("cluster/worker*.log") for line in log.read_text().splitlines()]
     assert sum("Asked to launch executor" in line for line in started) == 2
 
@@ -164,19 +161,17 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
     write_checkout(project.folder / "checkout")
     bigbrain = {**SMALL, "tiers": ["local"], "engines": engines}
     ended = project.succeeds("bigbrain", bigbrain=bigbrain, published="checkout")
-    runs = project.table("bigbrain/bigbrain_runs.tsv")
+    runs = project.table(RUNS)
     assert [run["engine"] for run in runs] == engines
     assert len({run["sha256"] for run in runs}) == 1
     assert int(runs[0]["wrapped_voxels"]) > 0
     ended.says(f"BigBrain: outputs of {len(runs)} runs are byte-identical")
-    conditions = project.table("bigbrain/figures/bigbrain_phases.tsv")
+    conditions = project.columns("origin engine tier", "bigbrain/figures/bigbrain_phases.tsv")
     here = socket.gethostname()
     # on a busy machine Spark's tasks are over before the next begins: then it is not compared
     compared = [run["engine"] for run in runs if run["engine"] != "spark" or run["valid"] == "valid"]
-    assert [(row["origin"], row["engine"], row["tier"]) for row in conditions[: len(compared) + 1]] == [
-        *((here, engine, "local") for engine in compared),
-        ("published", "gnu-parallel", "DRAM"),
-    ]
+    expected = [*(f"{here} {engine} local" for engine in compared), "published gnu-parallel DRAM"]
+    assert conditions[: len(expected)] == expected
     predicted = [row for row in project.table("bigbrain/figures/bigbrain_makespans.tsv") if row["kind"] == "predicted"]
     assert "fluid measured" in {row["of"] for row in predicted if row["origin"] == "published"}
     for name in ("makespans", "phases", "gantts"):
@@ -187,7 +182,7 @@ def test_engines_give_the_same_bytes_and_leave_nothing(
     project.succeeds("bigbrain").says("Nothing to be done")
     others = ENGINES[:2]  # a start of Spark takes its time
     project.succeeds("bigbrain", bigbrain={**bigbrain, "engines": others, "iterations": 1})
-    assert {row["origin"] for row in project.table("bigbrain/figures/bigbrain_phases.tsv")} == {here}
+    assert set(project.columns("origin", "bigbrain/figures/bigbrain_phases.tsv")) == {here}
     other = project.table("bigbrain/bigbrain_runs.tsv")
     assert [run["iterations"] for run in other] == ["1", "1"]
     assert len({run["sha256"] for run in other + runs}) == 2
@@ -199,18 +194,15 @@ def test_what_a_run_takes_is_predicted_without_it(project: Project) -> None:
     bigbrain = {**SMALL, "engines": engines, "predict": True, "numa": "pin"}
     ended = project.succeeds(*TABLES, bigbrain=bigbrain, probe={"time_s": 1, "share": 0.05})
     rows = project.table("bigbrain/bigbrain_predictions.tsv")
-    assert [(row["engine"], row["member"]) for row in rows] == [
-        (engine, member) for engine in engines for member in ("paper", "fluid")
+    assert [shown(row, "engine member") for row in rows] == [
+        f"{engine} {member}" for engine in engines for member in ("paper", "fluid")
     ]
-    paper, *_ = {row["predicted_s"] for row in rows if row["member"] == "paper"}
-    for row in rows:
-        if row["member"] == "fluid":
-            assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
-            assert float(row["predicted_s"]) > float(paper)  # starting processes is most of it
-    runs = project.table("bigbrain/bigbrain_runs.tsv")
-    assert [(run["engine"], run["repetition"], run["valid"]) for run in runs] == [
-        (one, "1", "valid") for one in engines
-    ]
+    paper = rows[0]["predicted_s"]
+    for row in rows[1::2]:
+        assert 0 < float(row["low_s"]) <= float(row["predicted_s"]) <= float(row["high_s"])
+        assert float(row["predicted_s"]) > float(paper)  # starting processes is most of it
+    runs = project.table(RUNS)
+    assert [shown(run, "engine repetition valid") for run in runs] == [f"{engine} 1 valid" for engine in engines]
     several = Path("/sys/devices/system/node/node1").exists()
     assert all((run["pinned"] == "none: one node") != several for run in runs)
     assert bool(ended.lines("NUMA: one node, nothing to pin")) != several
@@ -226,9 +218,9 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     sections = {"tiers": {"small": folder}, "bigbrain": bigbrain}
     ended = project.fails("bigbrain", **sections)
     ended.says("Tier 'small' will be full before the end: ")
-    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
+    (run,) = project.table(RUNS)
     records = project.results / "bigbrain/runs" / engine / "small/2/1/records"
-    lost = {row["block"] for row in project.table("bigbrain/blocks/small.tsv")} - {
+    lost = set(project.columns("block", "bigbrain/blocks/small.tsv")) - {
         file.stem.removesuffix("_1") for file in records.glob("bigbrain*.json")
     }
     assert 0 < len(lost) < 5
@@ -241,15 +233,15 @@ def test_tier_that_fills_is_said_and_every_incomplete_block_is_named(
     assert {file.stem for file in folder.rglob("runs/**/*.nii")}.isdisjoint(lost)
     assert list(folder.rglob(".*.partial")) == []
 
-    table = (project.results / "bigbrain/bigbrain_runs.tsv").read_bytes()
     other = project.fails("ready", dataset="nowhere")
     assert other.lines("BigBrain: ") == []  # what fails elsewhere leaves these tables alone
-    assert (project.results / "bigbrain/bigbrain_runs.tsv").read_bytes() == table
+    assert project.table(RUNS) == [run]
 
     system("mount", "-o", "remount,size=8m", folder)
     ended = project.succeeds("results/bigbrain.html", **sections)  # it is there: a part
-    (run,) = project.table("bigbrain/bigbrain_runs.tsv")
-    assert (run["incomplete_blocks"], run["sha256"] == "n/a") == ("0", False)
+    (run,) = project.table(RUNS)
+    assert run["incomplete_blocks"] == "0"
+    assert run["sha256"] != "n/a"
     assert run["valid"].startswith("invalid: it was interrupted and taken up again")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conftest import missing
 from published_logs import bids_tasks
+from shown_values import shown
 from slurm_hosts import becoming
 from support import (
     NOBODY,
@@ -48,31 +49,27 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, demo_source: Path) -> Pro
 
 
 def test_each_condition_is_run_once_and_nothing_is_left(campaign: Project) -> None:
-    found = campaign.conditions().values()
-    assert sorted((run["placement"], run["repetition"]) for run in found) == [("disk", 1), ("memory", 1)]
-    assert [run["valid"] for run in found] == ["valid"] * 2
-    assert sorted(run["position"] for run in found) == [1, 2]
+    found = sorted(shown(run, "placement repetition valid") for run in campaign.conditions().values())
+    assert found == ["disk 1 valid", "memory 1 valid"]
+    assert sorted(run["position"] for run in campaign.conditions().values()) == [1, 2]
     assert not list(campaign.folder.glob("neurotier-*/campaign"))
     assert not list(campaign.folder.glob("neurotier-*/work"))
 
 
 def test_runs_begin_cold_and_make_the_same(campaign: Project) -> None:
-    for folder in (file.parent for file in campaign.conditions()):
-        assert read_json(folder / "condition.json")["cache_state"]["resident"] <= 0.01
-        assert not (folder / "derivatives").exists()
-        assert len(list(folder.glob("profile/records/**/sub-*.json"))) == 2
+    for file, run in campaign.conditions().items():
+        assert run["cache_state"]["resident"] <= 0.01
+        assert not file.with_name("derivatives").exists()
+        assert len(list(file.parent.glob("profile/records/**/sub-*.json"))) == 2
     (outputs,) = (campaign.results / "campaign/outputs").iterdir()
     assert any(name.endswith("_mask.nii.gz") for name in read_json(outputs)["checksums"])
 
 
 def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
-    rows = campaign.table("comparison/figures/makespan.tsv")
-    assert [(row["placement"], row["repetitions"]) for row in rows] == [("disk", "1"), ("memory", "1")]
-    runs = campaign.table("comparison/compared_runs.tsv")
-    assert {(row["origin"], row["cache"], row["work_tier"]) for row in runs} == {
-        ("campaign", "cold", "local"),
-        ("campaign", "cold", "tmpfs"),
-    }
+    shown_runs = campaign.columns("placement repetitions", "comparison/figures/makespan.tsv")
+    assert shown_runs == ["disk 1", "memory 1"]
+    compared = campaign.columns("origin cache work_tier", "comparison/compared_runs.tsv")
+    assert set(compared) == {"campaign cold local", "campaign cold tmpfs"}
     page = campaign.page("comparison")
     assert "2 runs compared, 0 left out" in page
     assert "not told apart with 1 repetition; at least 3 are needed" in page
@@ -240,6 +237,6 @@ def test_published_runs_are_compared_without_a_run_of_ones_own(project: Project)
         folder.mkdir(parents=True)
         (folder / "tasks.json").write_text(bids_tasks(minutes))
     project.succeeds("comparison", published="published").says("2 runs compared, 0 left out")
-    (row,) = project.table("comparison/figures/makespan.tsv")
-    assert (row["origin"], row["makespan_low_s"], row["makespan_high_s"]) == ("published", "60.0", "120.0")
+    found = project.columns("origin makespan_low_s makespan_high_s", "comparison/figures/makespan.tsv")
+    assert found == ["published 60.0 120.0"]
     assert not (project.results / "index").exists()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from conftest import nightly, too_long
 from container_images import Engine, make_tiny
+from shown_values import shown
 from support import Ended, Project, checksums, numbered, processes_in, read_json, t1w, wait_for
 
 QUICK = {"iterations": 50}
@@ -83,15 +84,14 @@ def test_derivatives_are_the_same_bytes_with_and_without_containers(contained: P
 
 @too_long
 def test_starting_the_container_is_a_phase_of_its_own(contained: Project, brain_image: Path) -> None:
-    rows = [row for row in contained.table("profile/profile.tsv") if row["phase"] == "container_start"]
+    rows = contained.table("profile/profile.tsv", phase="container_start")
     assert len(rows) == 4
     for row in rows:
         assert 0 < float(row["cpu_s"]) <= float(row["wall_s"]) * 1.5
         assert int(row["input_bytes"]) == brain_image.stat().st_size
-    host = Project(contained.folder).folder / "results-host/profile/profile.tsv"
-    assert "container_start" not in host.read_text()
-    traffic = [row for row in contained.table("profile/traffic.tsv") if row["phase"] == "container_start"]
-    assert {(row["tier"], row["traffic_source"]) for row in traffic} == {("tmpfs", "page_cache")}
+    assert "container_start" not in (contained.folder / "results-host/profile/profile.tsv").read_text()
+    traffic = contained.columns("tier traffic_source", "profile/traffic.tsv", phase="container_start")
+    assert set(traffic) == {"tmpfs page_cache"}
 
 
 @too_long
@@ -99,10 +99,8 @@ def test_the_image_is_recorded_and_shown(contained: Project, brain_image: Path) 
     image = read_json(contained.results / "index/image.json")
     assert image["reference"] == str(brain_image)
     assert contained.record("SiteA/sub-0099001")["container"] == f"sha256:{image['sha256']}"
-    run = contained.only_run
-    assert (run["image"], run["images_tier"]) == (str(brain_image), "tmpfs")
-    (step,) = contained.table("profile/steps.tsv")
-    assert (step["step"], step["phase"]) == ("obtain_image", "obtain")
+    assert shown(contained.only_run, "image images_tier") == f"{brain_image} tmpfs"
+    assert contained.columns("step phase", "profile/steps.tsv") == ["obtain_image obtain"]
     page = contained.page("report")
     assert image["sha256"] in page
     assert "Container start" in page
@@ -184,7 +182,7 @@ def test_the_example_app_runs_at_both_levels(
     for site in sites:
         assert ("validate_dataset", site, "validate") in steps
         assert {("run_group_level", site, phase) for phase in ("stage_in", "container_start", "compute")} <= steps
-    phases = [row["phase"] for row in project.table("profile/profile.tsv") if row["participant"] == "SiteA/sub-0099001"]
+    phases = project.columns("phase", "profile/profile.tsv", participant="SiteA/sub-0099001")
     assert phases == ["start_up", "stage_in", "container_start", "compute", "stage_out"]
     assert project.leftovers() == []
 
@@ -203,7 +201,7 @@ def test_25_participants_at_once_from_one_image(project: Project, engine: Engine
     assert not list(project.results.glob("state/failures/**/*.json"))
     assert int(project.only_run["peak_parallelism"]) > 5
     (image,) = project.folder.glob("neurotier-*/images/tiny-*." + form)
-    assert len([row for row in project.table("profile/steps.tsv") if row["step"] == "obtain_image"]) == 1
+    assert len(project.table("profile/steps.tsv", step="obtain_image")) == 1
     for number in range(25):
         folder = project.derivatives / f"sub-{number:02d}"
         assert (folder / "subjects").read_text() == "1\n", "an app sees its own participant alone"
@@ -330,10 +328,8 @@ def test_an_app_without_containers_is_said_so(project: Project) -> None:
 
 
 def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: Project) -> None:
-    project.heads("00")
-    dataset = {"source": "bids", "validation": "require"}
-    (project.folder / "bids/dataset_description.json").write_text("{}")
-    project.configure(dataset=dataset, tool="noop")
+    (project.heads("00") / "dataset_description.json").write_text("{}")
+    project.configure(dataset={"source": "bids", "validation": "require"}, tool="noop")
     for _ in range(2):  # what was found the first time is no reason to take it for checked
         ended = project.fails()
         ended.says("neurotier: dataset: is not valid BIDS: ")

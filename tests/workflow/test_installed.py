@@ -130,19 +130,15 @@ def test_what_is_laid_out_from_an_installation_that_nobody_may_write_to_is_ones_
         system("chmod", "-R", "u+w", central)
 
 
-def test_nothing_is_laid_out_over_a_checkout(installed: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_laid_out_is_said_in_one_line(installed: Path, tmp_path: Path) -> None:
+    """Nothing is laid out over a checkout."""
     (tmp_path / "workflow").mkdir()
-    code, said = neurotier(installed, tmp_path, "init", ".")
-    assert code == 78
-    assert "is there already, and is not a link" in said
-    assert len(said.splitlines()) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["workflow"]
-
-
-def test_where_nothing_can_be_written_one_line_says_so(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    code, said = neurotier(installed, tmp_path, "init", "file/lab")
-    assert (code, len(said.splitlines())) == (73, 1)
+    for folder, ended_with, part in ((".", 78, "is there already, and is not a link"), ("file/lab", 73, "")):
+        code, said = neurotier(installed, tmp_path, "init", folder)
+        assert (code, len(said.splitlines())) == (ended_with, 1)
+        assert part in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "workflow"]
 
 
 def test_a_full_disk_is_named_and_the_same_command_goes_on(

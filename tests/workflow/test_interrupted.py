@@ -1,4 +1,4 @@
-"""A run that is killed: the same command again completes, with the same bytes, and leaves nothing behind."""
+"""What is killed: the same command again completes it, with the same bytes, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import nightly
+from container_images import Engine, tiny_root
 from neurotier.core.places import short_hash
 from support import (
     PATIENCE_S,
@@ -19,6 +20,7 @@ from support import (
     kind_of,
     private_folder,
     processes_in,
+    read_json,
     sleeping,
     slow_project,
     wait_for,
@@ -84,10 +86,8 @@ def test_a_start_with_another_work_tier_clears_that_of_the_killed_run(project: P
     project.heads("01")
     former = project.folder / "former"
     former.mkdir()
-    tiers = {"mine": {"path": former, "kind": kind_of(former)}}
-    first = project.start(
-        "participants", start_new_session=True, tiers=tiers, placement={"work": "mine"}, tool=sleeping(600)
-    )
+    project.configure(tiers={"mine": former}, placement={"work": "mine"}, tool=sleeping(600))
+    first = project.start("participants", start_new_session=True)
     wait_for(lambda: list(former.glob("neurotier-*/work/*/*/owner.json")), first)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait(PATIENCE_S)
@@ -125,3 +125,57 @@ def test_a_start_with_nothing_to_be_done_clears_up_too(project: Project, node: b
             assert not unfinished.exists()
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, *nightly(signal.SIGINT, signal.SIGTERM)])
+def test_a_build_that_is_stopped_is_done_again_by_the_same_command(
+    project: Project, engine: Engine, tmp_path: Path, number: signal.Signals
+) -> None:
+    """Stopped as a batch system or a terminal does it, which is all processes at once."""
+    definition = tmp_path / "tool.def"
+    definition.write_text(f"Bootstrap: localimage\nFrom: {tiny_root(tmp_path)}\n\n%post\n    sleep 4\n")
+    project.heads("00")
+    tool = {"name": "bet", "bet": {"image": definition}}
+    command = ("results/index/image.json", "--sdm", "apptainer")
+    snakemake = project.start(*command, start_new_session=True, tool=tool)
+    logs = project.results / "logs"
+    wait_for(lambda: any("Running post scriptlet" in log.read_text() for log in logs.rglob("*.log")), snakemake)
+    os.killpg(snakemake.pid, number)
+    snakemake.ended()
+    (store,) = project.folder.glob("neurotier-*/image-store")
+    assert not list(store.glob("tool-*.sif"))
+    if number == signal.SIGKILL:
+        (left,) = store.glob(".tool-*.partial")
+        (left / "old").write_text("of the first build")
+    project.succeeds(*command)
+    assert len(list(store.glob("tool-*.sif"))) == 1
+    assert not list(project.folder.glob("neurotier-*/image*/*.partial"))
+
+
+TARGETS = ("participants", "tabulate_profile", "--cores", "1")
+
+
+@pytest.mark.nightly
+def test_a_killed_run_is_completed_and_its_tables_tell_who_computed(project: Project, demo_source: Path) -> None:
+    """In a run in which participants copy in and out while others compute, and images are fetched meanwhile. The row of
+    the run that was killed is what it was, though the next start removes a record of it."""
+    snakemake = project.start(*TARGETS, dataset=demo_source, tool=sleeping(4), shares={"staging_beside": 1})
+    wait_for(lambda: project.records(), snakemake)
+    os.kill(snakemake.pid, signal.SIGKILL)
+    snakemake.wait()
+    wait_for(lambda: not processes_in(project.folder))
+    done = project.records()
+    before = {file: file.stat().st_mtime_ns for file in done[1:]}
+    shutil.rmtree(project.derivatives / read_json(done[0])["participant"])
+
+    project.succeeds(*TARGETS)
+    records = project.records()
+    assert len(records) == 4
+    assert {file: file.stat().st_mtime_ns for file in before} == before, "who was done stays done"
+    assert not project.leftovers()
+    runs = project.table("profile/runs.tsv")
+    assert runs[0]["participants"] == str(len(done))
+    assert runs[0]["valid"].startswith("invalid: the run was killed")
+    assert {run["peak_computing"] for run in runs} == {"1"}
+    assert max(int(run["peak_parallelism"]) for run in runs) >= 2, "of the first run, or of the next if that had more"
+    assert max(read_json(file)["slot_wait_s"] for file in records) > 0

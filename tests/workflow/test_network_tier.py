@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing
+from shown_values import shown
 from slow_network import available, slow_network_folder
 from support import Project, checksums
 
@@ -50,10 +51,9 @@ def test_dataset_intermediates_and_results_may_lie_on_a_network(
         configure(project, demo_source, tier, dataset="network", work="network", results="network")
         project.succeeds().says("2 of 2 participants done, 0 failed")
         (project.folder / "results").symlink_to(tier / "results")
-        run = project.only_run
-        assert (run["dataset_tier"], run["work_tier"], run["valid"]) == ("network", "network", "valid")
-        staged = [row for row in project.table("profile/traffic.tsv") if row["phase"] in ("stage_in", "stage_out")]
-        assert {row["tier"] for row in staged} == {"network"}
+        assert shown(project.only_run, "dataset_tier work_tier valid") == "network network valid"
+        for phase in ("stage_in", "stage_out"):
+            assert set(project.columns("tier", "profile/traffic.tsv", phase=phase)) == {"network"}
         project.snakemake().says("Nothing to be done")
         assert [path for path in tier.glob("neurotier-*/work/**/*") if path.is_file()] == []
         whole = checksums(project.derivatives)

@@ -85,27 +85,22 @@ def test_what_a_program_writes_is_checked(project: Project, tmp_path: Path) -> N
     assert project.leftovers() == []
 
 
-def test_another_command_is_another_analysis_and_more_cores_are_none(project: Project, tmp_path: Path) -> None:
-    project.heads("01")
-    program = with_program(tmp_path / "programs")
-    project.succeeds("participants", path=program, tool=own_tool())
-    assert project.record("sub-01")["tool_version"].startswith("sha256:")
-    project.succeeds("participants", path=program, tool=own_tool(threads=2, memory_mb=100)).says("Nothing to be done")
-    project.fails("participants", path=program, tool=own_tool(command="strip {input} {output}")).says(
-        "analysed with command strip {input} {output} '$(touch"
-    )
-
-
-def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
+def test_another_command_script_or_release_of_the_program_is_another_analysis_and_more_cores_are_none(
     project: Project, tmp_path: Path
 ) -> None:
-    """The command is the same. Who comes to the dataset later is not told to be made with the release of before."""
+    """Who comes to the dataset later is not said to be made with the release of before."""
     project.heads("01")
-    program = with_program(tmp_path / "programs")
-    page = tmp_path / "own script.sh"
+    program, page = with_program(tmp_path / "programs"), tmp_path / "own script.sh"
     page.write_text('echo "$@"')
-    project.succeeds("participants", path=program, tool=own_tool(command=f"strip {{input}} {{output}} '{page}'"))
+    command = f"strip {{input}} {{output}} '{page}'"
+    project.succeeds("participants", path=program, tool=own_tool(command=command))
     before = project.record("sub-01")["tool_version"]
+    assert before.startswith("sha256:")
+    project.fails("participants", path=program, tool=own_tool(command="strip {input} {output}")).says(
+        f"analysed with command {command}"
+    )
+    more = own_tool(command=command, threads=2, memory_mb=100)
+    project.succeeds("participants", path=program, tool=more).says("Nothing to be done")
     page.write_text('echo edited "$@"')
     project.fails("participants", path=program).says("1 participant analysed with content of the command's files ")
     page.write_text('echo "$@"')
@@ -115,7 +110,7 @@ def test_an_edited_script_or_another_release_of_the_program_is_another_analysis(
     (line,) = ended.lines("failed  sub-02: tool 'own': its version is sha256:")
     assert f"the results are made with {before}; load {before} again" in line, line
     again = project.succeeds("participants", "--forcerun", "prepare_tool", path=program)
-    assert sorted(again.analysed) == ["sub-01", "sub-02"], again.output
+    assert again.analysed == ["sub-01", "sub-02"], again.output
     assert project.record("sub-01")["tool_version"] == project.record("sub-02")["tool_version"] != before
 
 

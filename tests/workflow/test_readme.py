@@ -20,10 +20,10 @@ from conftest import nightly, too_long
 from published_logs import write_checkout
 from readmes import DEMONSTRATION, DOCUMENTS, LINES, README, commands
 from support import (
-    IDENTITY,
     ROOT,
     Project,
     committed,
+    datalad,
     link_images,
     plain_dataset,
     private_folder,
@@ -132,7 +132,7 @@ def follow(reader: Project, line: str, planned: bool) -> None:
     elif program == "datalad":
         if arguments[0] == "clone":
             arguments.append("bigbrain-datalad")  # the URL's last part, by which DataLad calls the clone
-        reader.ended(["env", *map("=".join, IDENTITY.items()), "datalad", *arguments]).succeeded()
+        datalad(reader.folder, *arguments)
     else:
         assert program == "snakemake"
         words = ["--dry-run", *arguments] if planned else arguments

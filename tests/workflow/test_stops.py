@@ -39,7 +39,6 @@ LASTING = {**BLOCKS, "count": 6, "delay_s": 3.0}
 GRID = {"block_sizes": ["4 KiB"], "processes": [1, 2], "patterns": ["read"], "file_size": "1 MiB", "seconds": 2.0}
 EXCHANGE = {"writers": [1], "readers": [1], "bytes": "1 MiB"}
 STAGED = {"tiers": ["local"], "engines": ["ray"], "sets": {"a": EXCHANGE}, "steps": 40}
-HEADS = {"participants": ["0099001", "0099102"]}
 
 AT_ONCE_S = 60.0
 """How long a stop may take on a busy machine; a campaign, or what Snakemake waits for, would take longer."""
@@ -172,26 +171,23 @@ def test_a_campaign_whose_host_died_goes_on_on_another(project: Project) -> None
     assert [run["valid"] for run in project.conditions().values()] == ["valid"]
 
 
-def target_of(name: str, demo_source: Path) -> tuple[str, dict[str, Any], str]:
-    """Target, configuration and what its command line has, of something that takes a moment."""
-    dataset = {"source": demo_source, **HEADS}
-    slow = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
-    known: dict[str, tuple[str, dict[str, Any], str]] = {
-        "bet": ("participants", {"dataset": dataset, "tool": "bet"}, "analyze-participants"),
-        "participants": ("participants", {"dataset": dataset, "tool": slow}, "analyze-participants"),
-        "advise": (
-            "advise",
-            {"dataset": dataset, "tool": slow, "probe": {"time_s": 1, "share": 0.01, "streams": 1}},
-            "analyze-participants",
-        ),
-        "probe": ("probe", {"probe": {"tiers": ["local"], "time_s": 4, "share": 0.01, "streams": 2}}, "fio --output"),
-        "sweep": ("sweep", {"sweep": {"tiers": ["local"], "sets": {"a": GRID}}}, "fio --output"),
-        "staging": ("staging", {"staging": STAGED}, "neurotier.storage.staging.program"),
-        "snakemake": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["snakemake"]}}, "bigbrain.engines.worker"),
-        "gnu-parallel": ("bigbrain", {"bigbrain": {**LASTING, "engines": ["gnu-parallel"]}}, "bigbrain.engines.worker"),
-        "spark": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["spark"]}}, "pyspark.daemon"),
-    }
-    return known[name]
+SLOW = {"name": "brainextractor", "brainextractor": {"iterations": 120}}
+TARGETS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "bet": ("participants", {"tool": "bet"}, "analyze-participants"),
+    "participants": ("participants", {"tool": SLOW}, "analyze-participants"),
+    "advise": (
+        "advise",
+        {"tool": SLOW, "probe": {"time_s": 1, "share": 0.01, "streams": 1}},
+        "analyze-participants",
+    ),
+    "probe": ("probe", {"probe": {"tiers": ["local"], "time_s": 4, "share": 0.01, "streams": 2}}, "fio --output"),
+    "sweep": ("sweep", {"sweep": {"tiers": ["local"], "sets": {"a": GRID}}}, "fio --output"),
+    "staging": ("staging", {"staging": STAGED}, "neurotier.storage.staging.program"),
+    "snakemake": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["snakemake"]}}, "bigbrain.engines.worker"),
+    "gnu-parallel": ("bigbrain", {"bigbrain": {**LASTING, "engines": ["gnu-parallel"]}}, "bigbrain.engines.worker"),
+    "spark": ("bigbrain", {"bigbrain": {**BLOCKS, "engines": ["spark"]}}, "pyspark.daemon"),
+}
+"""Target, configuration and what its command line has, of what takes a moment."""
 
 
 NIGHTLY_TARGETS: list[tuple[str, list[signal.Signals]]] = [
@@ -230,8 +226,8 @@ def test_what_was_stopped_goes_on(
     if name in PROGRAMS:
         request.getfixturevalue(PROGRAMS[name])
     project = slow_project(tmp_path)
-    target, configuration, part = target_of(name, demo_source)
-    project.configure(**configuration)
+    target, configuration, part = TARGETS[name]
+    project.configure(dataset={"source": demo_source, "participants": ["0099001", "0099102"]}, **configuration)
     for number in numbers:
         said = stop(project, lambda: processes_in(project.folder, part), number, "", target).output.splitlines()
         if target == "participants":
@@ -245,8 +241,8 @@ def test_what_was_stopped_goes_on(
         assert (project.results / f"{'advice' if target == 'advise' else target}.html").exists()
 
 
-def test_a_point_that_failed_is_measured_again_by_the_next_start(project: Project, demo_source: Path) -> None:
-    target, configuration, part = target_of("sweep", demo_source)
+def test_a_point_that_failed_is_measured_again_by_the_next_start(project: Project) -> None:
+    target, configuration, part = TARGETS["sweep"]
     snakemake = project.start(target, **configuration)
     wait_for(lambda: list(project.results.glob("sweep/points/local/*.json")), snakemake)
     wait_for(lambda: processes_in(project.folder, part), snakemake)[0].kill()
@@ -254,7 +250,7 @@ def test_a_point_that_failed_is_measured_again_by_the_next_start(project: Projec
     states = [row["status"].split(":")[0] for row in project.table("sweep/sweep.tsv")]
     assert sorted(states) == ["failed", "measured"]
     project.succeeds(target)
-    assert [row["status"] for row in project.table("sweep/sweep.tsv")] == ["measured"] * 2
+    assert project.columns("status", "sweep/sweep.tsv") == ["measured"] * 2
 
 
 SLOW_START = """import sys, time

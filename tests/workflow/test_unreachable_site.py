@@ -18,7 +18,14 @@ def bring_back(site: Path) -> None:
 
 
 def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_copy: Path) -> None:
-    take_away(demo_copy / "SiteB")
+    for site in ("SiteA", "SiteB"):
+        take_away(demo_copy / site)
+    project.fails(dataset={"source": demo_copy, "get_attempts": 1}, tool="bet").says(
+        "SiteA, SiteB: cannot be reached: "
+    )
+    assert not (project.results / "index/dataset.json").exists(), "without any site that is an error of the source"
+    bring_back(demo_copy / "SiteA")
+
     ended = project.fails(dataset={"source": demo_copy, "get_attempts": 2, "get_backoff_s": 0.1}, tool="bet")
     (line,) = ended.lines("of the sub-datasets asked for cannot be reached")
     assert "'SiteB': " in line
@@ -43,14 +50,6 @@ def test_one_unreachable_site_does_not_stop_the_others(project: Project, demo_co
     assert [record.stat().st_mtime_ns for record in records] == times
     assert checksums(project.derivatives / "SiteA/sub-0099002") == made
     assert "unreachable" not in read_json(project.results / "index/sites.json")
-
-
-def test_nothing_but_unreachable_sites_is_an_error_of_the_source(project: Project, demo_copy: Path) -> None:
-    for site in ("SiteA", "SiteB"):
-        take_away(demo_copy / site)
-    dataset = {"source": demo_copy, "get_attempts": 1}
-    project.fails(dataset=dataset, tool="bet").says("SiteA, SiteB: cannot be reached: ")
-    assert not (project.results / "index/dataset.json").exists()
 
 
 def test_a_participant_who_is_a_sub_dataset_that_is_away_fails_only_who_asks_for_it(project: Project) -> None:
