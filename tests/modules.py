@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from support import plain_dataset, small_head, t1w
+from support import Project, plain_dataset, small_head, t1w
 
 TWO = """
 module first:
@@ -49,3 +49,18 @@ def configuration(folder: Path, results: str) -> dict[str, object]:
     source = plain_dataset(folder / f"bids-{results}", {t1w(results): small_head()})
     whole = yaml.safe_load((folder / "config/config.yaml").read_text())
     return {**whole, "dataset": {"source": str(source)}, "tool": {"name": "bet"}, "results": results}
+
+
+def configure_two(project: Project) -> dict[str, dict[str, object]]:
+    """Have a project use both modules, in ``theirs.smk``; the configuration."""
+    (project.folder / "theirs.smk").write_text(TWO)
+    both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
+    project.own.write_text(yaml.safe_dump(both))
+    return both
+
+
+def counted_masks(project: Project) -> list[Path]:
+    """The masks of both modules, of which the Snakefile's own rule has counted the bytes."""
+    masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
+    assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
+    return masks

@@ -34,7 +34,6 @@ from slurm_hosts import (
     NODE_MIB,
     NODES,
     USER,
-    as_user,
     give,
     has_memory_limits,
     joining,
@@ -121,8 +120,7 @@ class Cluster:
 
     def on_host(self, host: str, *command: str | Path) -> None:
         """Run a command that sees what a host has mounted."""
-        first, *_ = psutil.Process(self.daemons[host].pid).children()
-        system("nsenter", f"--target={first.pid}", "--mount", *command)
+        system("nsenter", f"--target={self.first_process(host)}", "--mount", *command)
 
     @contextmanager
     def mounted(self, host: str, place: str | Path, *options: str | Path) -> Iterator[None]:
@@ -145,24 +143,25 @@ class Cluster:
                         act(process)
 
     def project(self, name: str) -> Project:
-        """A working folder of the user, whose commands are given on the login node."""
-        project = Project.at(self.home / name, self.as_user(self.home / name))
-        give(project.folder)
+        """A working folder of the user, whose commands are given on the login node, which may be started anew."""
+        folder = self.home / name
+
+        def before() -> list[str]:
+            enter = ["nsenter", f"--target={self.first_process(LOGIN)}", "--mount", "--uts", "--pid", "--"]
+            become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"]
+            return [*enter, *become, "env", f"--chdir={folder}", f"HOME={self.home}", f"USER={USER}", f"LOGNAME={USER}"]
+
+        project = Project.at(folder, before)
+        give(folder)
         return project
 
-    def as_user(self, folder: Path) -> Callable[[], list[str]]:
-        """Gives the words before a command of the user on the login node, which may have been started anew."""
-
-        def words() -> list[str]:
-            (first,) = psutil.Process(self.daemons[LOGIN].pid).children()
-            return as_user(first.pid, folder, self.home)
-
-        return words
+    def first_process(self, host: str) -> int:
+        """Number of the first process of a host, as seen from here."""
+        return psutil.Process(self.daemons[host].pid).children()[0].pid
 
     def shared_memory(self) -> dict[str, Path]:
         """``/dev/shm`` of every host, as its own processes see it."""
-        first = {host: psutil.Process(self.daemons[host].pid).children()[0].pid for host in HOSTS}
-        return {host: Path(f"/proc/{pid}/root/dev/shm") for host, pid in first.items()}
+        return {host: Path(f"/proc/{self.first_process(host)}/root/dev/shm") for host in HOSTS}
 
     def cpu_s(self) -> float:
         """CPU time of all nodes since they were made, with their daemons, s."""

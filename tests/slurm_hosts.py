@@ -23,14 +23,10 @@ LOGIN = "login"
 NODE_MIB = 5000
 """Memory of a node."""
 
-SHARED_MEMORY_MIB = 2000
-"""Size of ``/dev/shm`` of a node."""
 
 SCRATCH_MIB = 400
 """Size of the tmpfs ``memory`` in the scratch space of a node."""
 
-LOGIN_SHARED_MEMORY_MIB = 16
-"""Size of ``/dev/shm`` of the login node, which nothing may need."""
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -52,14 +48,15 @@ mkdir -p {folder}/local-{name}/memory
 chmod 1777 {folder}/local-{name}
 mount --bind {folder}/local-{name} {folder}/local
 mount -t tmpfs -o size={scratch_mib}m,mode=1777 memory {folder}/local/memory
-mount -t tmpfs -o size={shared_memory_mib}m,mode=1777 memory /dev/shm
+mount -t tmpfs -o size=2000m,mode=1777 memory /dev/shm
 slurmd -D -N {name} &
 wait
 """
-"""What starts a node; the shell is the first process of its namespace, and reaps orphans."""
+"""What starts a node; the shell is the first process of its namespace, and reaps orphans. The login node has little of
+``/dev/shm``, which nothing may need."""
 
 LOGIN_NODE = """
-mount -t tmpfs -o size={shared_memory_mib}m,mode=1777 memory /dev/shm
+mount -t tmpfs -o size=16m,mode=1777 memory /dev/shm
 touch {folder}/login-is-up
 sleep infinity &
 wait
@@ -83,15 +80,13 @@ NEEDED = [ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
 
 def node_script(folder: Path, name: str) -> str:
     """What a node does, in a shell of its own name spaces."""
-    sizes = {"scratch_mib": SCRATCH_MIB, "shared_memory_mib": SHARED_MEMORY_MIB}
-    limits = CONTROL_GROUPS / "memory"
-    return host_script(folder, name) + NODE.format(folder=shlex.quote(str(folder)), name=name, limits=limits, **sizes)
+    values = {"name": name, "limits": CONTROL_GROUPS / "memory", "scratch_mib": SCRATCH_MIB}
+    return host_script(folder, name) + NODE.format(folder=shlex.quote(str(folder)), **values)
 
 
 def login_script(folder: Path) -> str:
     """The same of the login node."""
-    script = LOGIN_NODE.format(folder=shlex.quote(str(folder)), shared_memory_mib=LOGIN_SHARED_MEMORY_MIB)
-    return host_script(folder, LOGIN, empty=[Path("/tmp")]) + script
+    return host_script(folder, LOGIN, empty=[Path("/tmp")]) + LOGIN_NODE.format(folder=shlex.quote(str(folder)))
 
 
 def host_script(folder: Path, name: str, empty: Iterable[Path] = ()) -> str:
@@ -143,18 +138,3 @@ def becoming(user: int | str, home: Path) -> list[str]:
 def give(folder: Path) -> None:
     """Make a folder the user's, with all that is in it."""
     system("chown", "--recursive", "--no-dereference", f"{USER}:{USER}", folder)
-
-
-def as_user(first_process: int, folder: Path, home: Path) -> list[str]:
-    """Words before a command that the user gives in a folder of the login node.
-
-    Parameters
-    ----------
-    first_process
-        Number of the first process of the login node, as seen from here.
-    folder, home
-        Where the command runs; the user's home.
-    """
-    enter = ["nsenter", f"--target={first_process}", "--mount", "--uts", "--pid", "--"]
-    become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"]
-    return [*enter, *become, "env", f"--chdir={folder}", f"HOME={home}", f"USER={USER}", f"LOGNAME={USER}"]

@@ -8,7 +8,7 @@ import nibabel
 import numpy as np
 import pytest
 import yaml
-from modules import TWO, configuration
+from modules import configuration, configure_two, counted_masks
 from readmes import LINES
 from support import Ended, Project, processes_in, sleeping, wait_for
 
@@ -29,22 +29,16 @@ def run(project: Project, *arguments: str, **sections: Any) -> Ended:
 
 
 def test_two_modules_have_a_configuration_each(project: Project) -> None:
-    (project.folder / "theirs.smk").write_text(TWO)
-    both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
-    (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
-    arguments = ["--configfile", "own.yaml"]
-    ended = run(project, *arguments).succeeded()
+    both = configure_two(project)
+    ended = run(project).succeeded()
     assert len(ended.lines("Results: 1 of 1 participant done, 0 failed, 1 brain mask")) == 2, ended.output
-    masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
-    assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
-    assert len(masks) == 2
-    masks[1].unlink()
-    assert run(project, "group_comparison", *arguments).succeeded().analysed == ["sub-two"]
-    forced = run(project, *arguments, "--forcerun", "first_analyze_participants").succeeded()
-    assert forced.analysed == ["sub-one"]
+    _, mask = counted_masks(project)
+    mask.unlink()
+    assert run(project, "group_comparison").succeeded().analysed == ["sub-two"]
+    assert run(project, "--forcerun", "first_analyze_participants").succeeded().analysed == ["sub-one"]
     both["second"] |= {"dataset": {"source": "demo"}, "results": "three"}
-    (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
-    run(project, "second_all", *arguments, "--dry-run").succeeded()
+    project.own.write_text(yaml.safe_dump(both))
+    run(project, "second_all", "--dry-run").succeeded()
 
 
 @pytest.mark.nightly
@@ -62,8 +56,7 @@ def test_engines_of_a_module_are_those_that_are_asked_for(project: Project) -> N
     (project.folder / "theirs.smk").write_text(DEPLOYED.format(prefix=""))
     blocks = {"count": 2, "scale": 0.03, "parallelism": [1], "predict": False, "engines": ["gnu-parallel", "spark"]}
     run(project, "theirs_bigbrain", bigbrain=blocks).succeeded()
-    runs = project.table("bigbrain/bigbrain_runs.tsv")
-    assert [(row["engine"], row["valid"]) for row in runs] == [("gnu-parallel", "valid"), ("spark", "valid")]
+    assert project.columns("engine valid", "bigbrain/bigbrain_runs.tsv") == ["gnu-parallel valid", "spark valid"]
     assert project.table("bigbrain/bigbrain_spark.tsv"), "what Spark's own log has"
 
 
@@ -76,8 +69,8 @@ def test_a_prefix_is_refused_in_one_line(project: Project) -> None:
 
 @pytest.mark.nightly
 def test_example_goes_on_with_the_masks(project: Project) -> None:
-    (project.folder / "own.yaml").write_text(yaml.safe_dump(configuration(project.folder, "results")))
-    project.succeeds("--snakefile", "config/examples/module/Snakefile", "--configfile", "own.yaml")
+    project.own.write_text(yaml.safe_dump(configuration(project.folder, "results")))
+    project.succeeds("--snakefile", "config/examples/module/Snakefile")
     (mask,) = project.derivatives.rglob("sub-*_mask.nii.gz")
     template = nibabel.load(project.folder / "template.nii.gz")
     assert np.allclose(template.get_fdata(), nibabel.load(mask).get_fdata(), atol=1e-6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import os
 import random
@@ -10,7 +9,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import sysconfig
 import time
@@ -29,10 +27,12 @@ import yaml
 from conftest import missing
 from container_images import Engine, make_tiny
 from faults import heads
-from modules import TWO, configuration
-from slurm_cluster import LINK, LOCK, Cluster, NotHereError, nodes_in, slurm, succeeds
+from modules import configure_two, counted_masks
+from shown_values import shown
+from slurm_cluster import Cluster, NotHereError, nodes_in, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, give, has_memory_limits
 from support import (
+    SNAKEMAKE,
     STAND_INS,
     Project,
     Started,
@@ -45,7 +45,6 @@ from support import (
     sleeping,
     small_head,
     system,
-    t1w,
     wait_for,
 )
 
@@ -73,7 +72,8 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def project(cluster: Cluster, request: pytest.FixtureRequest) -> Project:
     """A working folder of an ordinary user of the cluster, who gives all commands on the login node."""
-    return cluster.project(request.node.name)
+    made = cluster.project(request.node.name)
+    return replace(made, tools=made.folder / "tools")
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +168,10 @@ def has_a_step(job: str) -> bool:
     return f"{job}.0" in system("sacct", "--noheader", "--parsable2", "--format=JobID", "--jobs", job).split()
 
 
+ON_NODES = ["analyze_participants", "draw_mosaics", "summarize_group", "tabulate_profile", "write_report"]
+"""Rules of a run that are jobs."""
+
+
 def slurm_job(project: Project, participant: str) -> tuple[str, str] | None:
     """Slurm's job of a participant and its node, by the participant's log."""
     log = project.log(participant)
@@ -186,87 +190,70 @@ def jobs_with_records(project: Project) -> list[tuple[str, str]]:
 
 
 def bet_that(project: Project, first: str) -> Path:
-    """Make a stand-in for bet that does something first; its folder, ``$tools``, in which ``calls`` has its images."""
+    """Have images analysed by a bet that does something first; its folder, ``$tools``, has them in ``calls``."""
     tools = project.folder / "tools"
     script(tools / "bet", f'tools={tools}\necho "$1" >> $tools/calls\n{first}\nexec {STAND_INS}/bet "$@"')
     tools.chmod(0o777)  # what it does first may write there
+    project.configure(tool="bet")
     return tools
+
+
+def end_at(job: str, moment: str) -> None:
+    """Have the time of a job end; refused where the next second begins before the controller hears of it."""
+    wait_for(lambda: succeeds("scontrol", "update", f"JobId={job}", f"EndTime={moment}"))
 
 
 def test_results_are_those_of_a_local_run(
     cluster: Cluster, demo_source: Path, demo_there: Path, project: Project, scratch: Path, tmp_path: Path
 ) -> None:
-    local, remote = Project.at(tmp_path / "local"), project
-    first = cluster.next_job()
+    local, first = Project.at(tmp_path / "local"), cluster.next_job()
     local.succeeds("participants", dataset=demo_source, tool="bet")
+    profile = project.folder / "scratch/profile.yaml"
+    profile.parent.mkdir()
+    profile.write_text("config:\n  placement:\n    work: scratch\nscheduler: greedy\nkeep-going: true\nnolock: true\n")
     tier = {"path": f"{scratch}/$SLURM_JOB_USER/$SLURM_JOB_ID", "kind": "block", "node": True}
-    remote.configure(dataset=demo_there, tool="bet", tiers={"local": {"path": "."}, "scratch": tier})
-    placement = remote.folder / "scratch/profile.yaml"
-    placement.parent.mkdir()
-    placement.write_text(
-        "config:\n  placement:\n    work: scratch\nscheduler: greedy\nkeep-going: true\nnolock: true\n"
-    )
-    storage = ["--workflow-profile", str(placement.parent)]
-    remote.succeeds(*storage, *on_slurm(), cores=0)
-    local_checksums = checksums(local.derivatives)
-    assert local_checksums == {name: sum_ for name, sum_ in checksums(remote.derivatives).items() if "/sub-" in name}
-    assert (remote.results / "report.html").exists()
-    run = remote.only_run
-    assert (run["others_cpu_share"], run["others_cpu_reason"]) == ("n/a", "a batch system started the jobs")
-    people = records(remote)
-    jobs = {record["work_path"].rsplit("/", 1)[1] for record in people.values()}
+    project.configure(dataset=demo_there, tool="bet", tiers={"local": {"path": "."}, "scratch": tier})
+    project.succeeds("--workflow-profile", str(profile.parent), *on_slurm(), cores=0)
+    made = {name: sum_ for name, sum_ in checksums(project.derivatives).items() if "/sub-" in name}
+    assert made == checksums(local.derivatives)
+    people = records(project)
     assert len(people) == 4
-    assert all(record["work_path"].startswith(f"{scratch}/{USER}/") for record in people.values())
-    assert all(job.isdigit() and int(job) >= first for job in jobs)
-    assert len(jobs) == 1
+    (work,) = {record["work_path"] for record in people.values()}
+    assert re.fullmatch(rf"{scratch}/{USER}/\d+", work)
+    job = work.rpartition("/")[2]
+    assert int(job) >= first
     assert len(ended_since(cluster, first)) == 5  # the participants together, and four steps from tables to report
-    assert not has_a_step(*jobs)  # one Snakemake, and not a second one
-    assert not [path for path in scratch.rglob("*") if path.name.startswith("neurotier-")]
+    assert not has_a_step(job)  # one Snakemake, and not a second one
+    assert not list(scratch.rglob("neurotier-*"))
 
-    table = remote.table("profile/jobs.tsv")
+    table = project.table("profile/jobs.tsv")
     assert {row["state"] for row in table} == {"COMPLETED"}  # that of the report, too: the end of the run renews it
-    assert sorted(row["rule"] for row in table) == sorted(
-        ("analyze_participants", "tabulate_profile", "summarize_group", "draw_mosaics", "write_report")
-    )
-    analysis = table[0]
-    assert (analysis["rule"], analysis["attempt"], analysis["source"]) == ("analyze_participants", "1", "sacct")
+    assert sorted(row["rule"] for row in table) == ON_NODES
+    analysis, run = table[0], project.only_run
+    assert shown(analysis, "rule attempt source job cpus") == f"analyze_participants 1 sacct {job} 4"
     assert sorted(analysis["members"].split()) == sorted(people)
-    assert [analysis["job"]] == list(jobs)
     assert analysis["node"] in NODES
-    assert analysis["cpus"] == "4"
     assert int(analysis["max_rss_bytes"]) > 0
-    run = remote.only_run
     assert run["nodes"] == analysis["node"]
     assert run["oversubscribed"] == "false"  # four CPUs were granted; this machine may have two
-    page = remote.page("report")
+    assert shown(run, "others_cpu_share others_cpu_reason") == "n/a a batch system started the jobs"
+    page = project.page("report")
     assert "Jobs of the cluster" in page
     assert f"All participants ran on one node, {analysis['node']}" in page
-
-
-def test_another_run_of_tests_has_to_wait_for_this_cluster(cluster: Cluster) -> None:
-    """Both would have the same link and ports; and what one stops is its own."""
-    Cluster(cluster.folder / "another").stop()
-    assert LINK.readlink() == cluster.folder / "slurm.conf"
-    with LOCK.open() as lock, pytest.raises(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.mark.nightly
 def test_two_modules_have_jobs_of_their_own(cluster: Cluster, project: Project) -> None:
     """The same rules are jobs, and the same rules run on the login node, whatever the modules call them."""
-    (project.folder / "theirs.smk").write_text(TWO)
-    both = {"first": configuration(project.folder, "one"), "second": configuration(project.folder, "two")}
-    (project.folder / "own.yaml").write_text(yaml.safe_dump(both))
+    configure_two(project)
     give(project.folder)
     first = cluster.next_job()
     profile = ["--workflow-profile", "none", "--profile", "profiles/slurm", *QUICK]
-    project.succeeds("--snakefile", "theirs.smk", *profile, "--configfile", "own.yaml", cores=0)
-    masks = [mask for name in ("one", "two") for mask in (project.folder / name).rglob("sub-*_mask.nii.gz")]
-    assert int((project.folder / "count.txt").read_text()) == sum(mask.stat().st_size for mask in masks)
-    on_nodes = ["analyze_participants", "draw_mosaics", "summarize_group", "tabulate_profile", "write_report"]
+    project.succeeds("--snakefile", "theirs.smk", *profile, cores=0)
+    assert len(counted_masks(project)) == 2
     for name in ("one", "two"):
-        jobs = [(row["state"], row["rule"]) for row in replace(project, results_name=name).table("profile/jobs.tsv")]
-        assert sorted(jobs) == [("COMPLETED", rule) for rule in on_nodes]
+        jobs = replace(project, results_name=name).columns("state rule", "profile/jobs.tsv")
+        assert sorted(jobs) == [f"COMPLETED {rule}" for rule in ON_NODES]
     assert ended_since(cluster, first, "State") == [["COMPLETED"]] * 11  # and that which goes on with the masks
 
 
@@ -276,24 +263,20 @@ def test_only_what_may_pass_is_tried_again(cluster: Cluster, project: Project) -
     The executor is the plugin itself, which a site may prefer.
     """
     first = cluster.next_job()
-    images: dict[str, Any] = {t1w(f"{number:02d}"): small_head(number) for number in range(4)}
-    plain_dataset(project.folder / "bids", {**images, t1w("bad"): b""})
-    project.configure(tool="bet")
+    project.heads(*numbered(4), bad=b"")
     killed_once = "[ -e $tools/killed ] || { touch $tools/killed; kill -9 $$; }"
     tools = bet_that(project, f"case $1 in *sub-00*) {killed_once};; esac")
-    done = project.fails(*on_slurm("--executor", "slurm", group=5), path=tools, cores=0)
-    assert len(done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")) == 1, (
-        done.output
-    )
+    done = project.fails(*on_slurm("--executor", "slurm", group=5), cores=0)
+    (_,) = done.lines("failed  sub-bad: sub-bad/anat/sub-bad_T1w.nii.gz: the image file is empty")
     done.says("4 of 5 participants done, 1 failed")
     assert lines_in(tools / "calls") == 5  # sub-00 twice, the bad image never
-    first_time, second_time = ended_since(cluster, first, "ReqMem", "TimelimitRaw", "State", "JobIDRaw")
-    assert [first_time[2], second_time[2]] == ["FAILED", "COMPLETED"]
-    assert int(second_time[0].rstrip("M")) == 2 * int(first_time[0].rstrip("M"))
-    assert int(second_time[1]) == 2 * int(first_time[1]) == 2 * 15 * 2  # two rounds of four at once
+    once, again = ended_since(cluster, first, "ReqMem", "TimelimitRaw", "State", "JobIDRaw")
+    assert [once[2], again[2]] == ["FAILED", "COMPLETED"]
+    assert int(again[0].rstrip("M")) == 2 * int(once[0].rstrip("M"))
+    assert int(again[1]) == 2 * int(once[1]) == 2 * 15 * 2  # two rounds of four at once
     log = next((project.results / "logs/analyze_participants").glob("*.log")).read_text()
-    assert f"Slurm job {second_time[3]} on " in log
-    assert has_a_step(second_time[3])
+    assert f"Slurm job {again[3]} on " in log
+    assert has_a_step(again[3])
     assert "1 of 5 to analyse: sub-00" in log
     assert project.failure("sub-bad")["exit_code"] == 65
     assert "the image file is empty" in project.page("report")
@@ -307,11 +290,10 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     tools = bet_that(project, f"case $1 in *slow*) exec sleep 1000;; *sub-02*) {last};; esac")
     script(tools / "sbatch", f'HOME=/nowhere exec {shutil.which("sbatch")} "$@"')
     project.configure(tool="bet", results=project.results_name)
-    snakemake = started(project, *ONCE, group=2, at_once=1, path=tools)
+    snakemake = started(project, *ONCE, group=2, at_once=1)
 
     slow = wait_for(lambda: slurm_job(project, "sub-slow"))[0]
-    end = ["scontrol", "update", f"JobId={slow}", "EndTime=now"]
-    wait_for(lambda: succeeds(*end))  # refused where the next second begins before the controller hears of it
+    end_at(slow, "now")
     first, node = wait_for(lambda: next((job for job in jobs_with_records(project) if job[0] != slow), None))
     before = records(project)
     (tools / "dead").touch()
@@ -331,12 +313,9 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     page = project.page("report")
     assert f'href="logs/slurm/{slow}.log"' in page
 
-    table = {(row["job"], row["attempt"]): row for row in project.table("profile/jobs.tsv")}
-    assert sorted(table) == sorted([(slow, "1"), (first, "1"), (first, "2")])
-    assert [table[key]["state"] for key in sorted(table)] == [
-        {(slow, "1"): "TIMEOUT", (first, "1"): "NODE_FAIL", (first, "2"): "COMPLETED"}[key] for key in sorted(table)
-    ]
-    assert table[first, "1"]["node"] == node
+    jobs = project.columns("job attempt state", "profile/jobs.tsv")
+    assert sorted(jobs) == sorted([f"{slow} 1 TIMEOUT", f"{first} 1 NODE_FAIL", f"{first} 2 COMPLETED"])
+    assert project.columns("node", "profile/jobs.tsv", state="NODE_FAIL") == [node]
     assert "1 job had to be started again" in page
     assert "or their job started again" in project.table("profile/runs.tsv")[0]["valid"]
     (row,) = (line for line in page.split("<tr>") if "NODE_FAIL" in line)
@@ -350,10 +329,10 @@ def test_a_run_that_ends_leaves_the_log_folders_of_others(cluster: Cluster, proj
     project.heads("00", "01")
     tools = bet_that(project, "echo >> $tools/began; until [ -e $tools/go ]; do sleep 0.1; done")
     first = cluster.next_job()
-    one = started(project, *ONCE, config=("results=one",), path=tools, tool="bet")
+    one = started(project, *ONCE, config=("results=one",))
     wait_for((tools / "began").exists)
     set_nodes("DRAIN", *NODES)
-    other = started(project, "--executor", "slurm", *ONCE, group=1, config=("results=other",), path=tools)
+    other = started(project, "--executor", "slurm", *ONCE, group=1, config=("results=other",))
     wait_for(lambda: len(queued(project, "--states=PENDING")) == 2)
     (tools / "go").touch()
     heads_done = [one.ended()]
@@ -396,7 +375,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     (tools / "old").touch()
     script(tools / "sbatch", THIRD_UNHEARD.format(sbatch=shutil.which("sbatch"), folder=tools))
     first = cluster.next_job()
-    head = started(project, at_once=1, path=tools, tool="bet")
+    head = started(project, at_once=1)
     wait_for(lambda: lines_in(tools / "stuck") == 3)
     wait_for(lambda: len(records(project)) >= 2 and (tools / "third").exists())
     seen = project.neurotier("watch", "results", "--once").output
@@ -409,7 +388,7 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
 
     second = cluster.next_job()
     assert second - first == 3
-    head = started(project, at_once=1, path=tools)
+    head = started(project, at_once=1)
     wait_for(lambda: len([*(project.results / "state/runs").glob("*.json")]) >= 2)
     (tools / "old").unlink()
     head.ended().succeeded().says("neurotier: waiting for 3 cluster jobs of an earlier run: ")
@@ -432,7 +411,7 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, 
     project.heads("00", "01")
     first = cluster.next_job()
     tools = bet_that(project, "[ -e $tools/go ] || { echo >> $tools/stuck; exec sleep 1000; }")
-    head = started(project, path=tools, tool="bet")
+    head = started(project)
     wait_for(lambda: lines_in(tools / "stuck") == 2)
     job = str(first)
     cancel = ["jobs", "results", "--cancel"]
@@ -451,9 +430,9 @@ def test_jobs_of_a_dead_head_that_do_something_else_are_ended(cluster: Cluster, 
     project.heads("00", "01", "02")
     give(project.folder)
     if how == "index":
-        head = started(project, "--forcerun", "index_dataset", path=tools)
+        head = started(project, "--forcerun", "index_dataset")
     else:
-        head = started(project, config=("dataset={participants: [sub-00]}",), path=tools)
+        head = started(project, config=("dataset={participants: [sub-00]}",))
     assert bool(head.ended().succeeded().lines(said)) != by_hand
     assert sorted(records(project)) == (["sub-00", "sub-01", "sub-02"] if how == "index" else ["sub-00"])
     assert end_of(cluster, job).startswith("CANCELLED")
@@ -479,7 +458,7 @@ def test_what_slurm_refuses_is_submitted_later(cluster: Cluster, project: Projec
     first = cluster.next_job()
     accounting("modify", "user", USER, "set", "MaxSubmitJobs=2")
     with cluster.without_controller():
-        head = started(project, *ONCE, group=1, path=tools, tool="bet")
+        head = started(project, *ONCE, group=1)
         wait_for(lambda: lines_in(tools / "looked") >= 2)
         assert not (tools / "asked").exists(), "nothing is submitted"
     wait_for((tools / "asked").exists)
@@ -511,7 +490,7 @@ def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project:
     """The head is stopped for longer than Slurm remembers; records say who is left, and sacct is not asked."""
     project.heads("00", "01")
     tools = bet_that(project, "[ -e $tools/go ] || case $1 in *sub-01*) exec sleep 1000;; esac")
-    head = started(project, at_once=1, path=tools, tool="bet")
+    head = started(project, at_once=1)
     wait_for(lambda: called(project) == ["sub-00", "sub-01"])
     (job,) = queued(project)
     head_of(head).suspend()
@@ -529,10 +508,10 @@ def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project:
 def test_jobs_of_a_hidden_partition_are_seen(cluster: Cluster, project: Project) -> None:
     """By default squeue leaves them out; to the head they would be over."""
     project.heads("00", "01")
-    tools = bet_that(project, "sleep 5")
+    bet_that(project, "sleep 5")
     partition = ["--default-resources", "mem_mb=500", "runtime=5", "slurm_partition=hidden"]
     system("scontrol", "create", "PartitionName=hidden", "Nodes=n1", "Hidden=YES")
-    done = started(project, *partition, group=1, path=tools, tool="bet").ended()
+    done = started(project, *partition, group=1).ended()
     assert sorted(called(project)) == ["sub-00", "sub-01"], "nobody was analysed twice"
     done.succeeded()
     system("scontrol", "delete", "PartitionName=hidden")
@@ -543,9 +522,9 @@ def test_who_runs_out_of_memory_always_is_named_and_the_others_are_done(cluster:
     if not has_memory_limits():
         missing("a memory controller of control groups, version 1")
     project.heads("00", "01", "02", "03")
-    tools = bet_that(project, "case $1 in *sub-02*) exec tail /dev/zero;; esac")
+    bet_that(project, "case $1 in *sub-02*) exec tail /dev/zero;; esac")
     first = cluster.next_job()
-    done = started(project, group=2, path=tools, tool="bet").ended().failed()
+    done = started(project, group=2).ended().failed()
     done.says("3 of 4 participants done, 1 failed")
     (named,) = done.lines("failed  sub-02: ")
     assert re.search(r"killed by SIGKILL.*cluster job \d+: OUT_OF_MEMORY", named)
@@ -559,11 +538,10 @@ def test_who_runs_out_of_memory_always_is_named_and_the_others_are_done(cluster:
 @pytest.mark.nightly
 def test_a_second_attempt_that_asks_for_too_much_does_not_keep_the_run(cluster: Cluster, project: Project) -> None:
     project.heads("00", "01")
-    tools = bet_that(project, "case $1 in *sub-01*) kill -9 $$;; esac")
+    bet_that(project, "case $1 in *sub-01*) kill -9 $$;; esac")
     first = cluster.next_job()
     with qos("short", "MaxWall=20"):
-        accounting("modify", "user", USER, "set", "DefaultQOS=short")
-        done = started(project, path=tools, tool="bet").ended().failed()
+        done = started(project).ended().failed()
     done.says("waits: QOSMaxWallDurationPerJobLimit, and is given up", "1 of 2 participants done, 1 failed")
     states = ended_since(cluster, first, "State", "TimelimitRaw")
     assert [(state[:9], minutes) for state, minutes in states] == [("FAILED", "15"), ("CANCELLED", "30")]
@@ -575,7 +553,7 @@ def test_the_profile_of_other_schedulers_hears_of_a_killed_job(cluster: Cluster,
     project.heads("00")
     tools = bet_that(project, "mkdir $tools/begun && exec sleep 1000")
     arguments = ["--profile", "profiles/cluster-generic", "--latency-wait", "2", "--resources", "mem_mb=5000"]
-    head = project.start("participants", *arguments, cores=0, path=tools, tool="bet")
+    head = project.start("participants", *arguments, cores=0)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     wait_for((tools / "begun").exists)
     system("scancel", "--signal=KILL", "--full", job)
@@ -640,7 +618,7 @@ def test_what_a_job_said_last_is_told_if_it_could_not_note_its_end(cluster: Clus
     """The shared file system becomes read-only on its node."""
     project.heads("00", "01")
     tools = bet_that(project, f"case $1 in *sub-01*) {STUCK};; esac")
-    head = started(project, *ONCE, at_once=2, path=tools, tool="bet")
+    head = started(project, *ONCE, at_once=2)
     wait_for((tools / "began").exists)
     job, node = wait_for(lambda: slurm_job(project, "sub-01"))
     with cluster.mounted(node, project.folder, "--bind", project.folder):
@@ -688,7 +666,7 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     tools = bet_that(project, "[ -e $tools/go ] || { touch $tools/began-$$; exec sleep 1000; }")
     on_one_node = ["--default-resources", "mem_mb=500", "runtime=30", "slurm_extra='--nodelist=n1'"]
     options = ["--workflow-profile", "profiles/tmpfs", *ONCE, *on_one_node]
-    head = started(project, *options, group=1, path=tools, tool="bet")
+    head = started(project, *options, group=1)
     cancelled, late, killed = (wait_for(partial(slurm_job, project, f"sub-{label}"))[0] for label in labels)
     memory = cluster.shared_memory()["n1"]
 
@@ -700,14 +678,14 @@ def test_jobs_have_time_to_clear_up(cluster: Cluster, project: Project) -> None:
     assert kept() == {f"sub-{label}" for label in labels}
     system("scancel", cancelled)
     cluster.kill_job("n1", killed)
-    wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now+85"))
+    end_at(late, "now+85")
     wait_for(lambda: kept() == {"sub-02"})
     assert f"{late}|RUNNING" in queued(project, "--format=%i|%T"), "it is told ahead of its limit"
-    wait_for(lambda: succeeds("scontrol", "update", f"JobId={late}", "EndTime=now"))
+    end_at(late, "now")
     assert f"cluster job {late}: TIMEOUT" in head.ended().failed().output
     assert kept() == {"sub-02"}
     (tools / "go").touch()
-    started(project, *options, group=1, config=("results=other",), path=tools).ended().succeeded()
+    started(project, *options, group=1, config=("results=other",)).ended().succeeded()
     assert not [path for path in memory.rglob("*") if not path.is_dir()]
 
 
@@ -718,7 +696,7 @@ def test_tiers_in_memory_are_memory_of_the_job(cluster: Cluster, project: Projec
         missing("a memory controller of control groups, version 1")
     greedy = ["sbatch", "--wait", "--mem=64", "--output=/dev/null", "--wrap", "head -c 300M /dev/zero | tail"]
     first = cluster.next_job()
-    assert subprocess.run([*project.before(), *greedy], capture_output=True).returncode != 0
+    assert project.ended([*project.before(), *greedy]).code != 0
     ((state,),) = ended_since(cluster, first, "State")
     assert state == "OUT_OF_MEMORY", "jobs are held to the memory that they asked for"
 
@@ -769,9 +747,9 @@ def accounting(*words: str) -> None:
 
 @contextmanager
 def qos(name: str, *limits: str) -> Iterator[None]:
-    """A QOS that the user may have meanwhile."""
+    """A QOS that is the user's default meanwhile."""
     accounting("add", "qos", name, *limits)
-    accounting("modify", "user", USER, "set", f"QOS+={name}")
+    accounting("modify", "user", USER, "set", f"QOS+={name}", f"DefaultQOS={name}")
     try:
         yield
     finally:
@@ -790,8 +768,7 @@ def test_who_watches_is_told_why_jobs_wait(cluster: Cluster, project: Project) -
         return project.neurotier("watch", "results", "--once").output
 
     with qos("short", "MaxWall=5"):
-        accounting("modify", "user", USER, "set", "DefaultQOS=short")
-        head = started(project, group=1, path=tools, tool="bet")
+        head = started(project, group=1)
         wait_for(lambda: (project.results / "state").exists() and f"; pending jobs: 2 for {reason};" in seen())
         assert reason in project.neurotier("jobs", "results").output
         accounting("modify", "qos", "short", "set", "MaxWall=-1")
@@ -807,15 +784,13 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
     """Limits of the partition, and of its QOS and the user's, are kept; the scheduler itself says so."""
     limits = ["MaxTime=90", "MaxMemPerNode=4000", "QOS=crowded"]
     with (
-        qos("short", "MaxWall=60", "MaxSubmitJobsPerUser=9", "Flags=DenyOnLimit"),
         qos("crowded", "MaxSubmitJobsPerUser=3"),
+        qos("short", "MaxWall=60", "MaxSubmitJobsPerUser=9", "Flags=DenyOnLimit"),
     ):
         system("scontrol", "update", "PartitionName=main", *limits)
         try:
-            accounting("modify", "user", USER, "set", "DefaultQOS=short")
             too_long = [*project.before(), "sbatch", "--time=61", "--output=/dev/null", "--wrap", "true"]
-            refused = subprocess.run(too_long, capture_output=True, text=True)
-            assert "Job violates accounting/QOS policy" in refused.stderr, "the limits are in force"
+            project.ended(too_long).says("Job violates accounting/QOS policy")
             profile = drafted_profile(project, limit="1:30:00", memory_mb=4000)
             asked = yaml.safe_load((profile / "profile.yaml").read_text())
             assert (asked["jobs"], asked["set-resources"]["run_campaign"]["runtime"]) == (3, 60)
@@ -828,20 +803,17 @@ def test_each_kind_of_job_of_the_drafted_profile_is_taken(cluster: Cluster, proj
             system("scontrol", "update", "PartitionName=main", *usual)
 
 
-def head_in_a_job(project: Project, *arguments: str, path: Path) -> str:
-    """Number of a job that is Snakemake, with ``path`` first on PATH; what Slurm grants it is odd."""
-    command = [sys.executable, "-m", "snakemake", "participants", *arguments]
+def head_in_a_job(project: Project, *arguments: str) -> str:
+    """Number of a job that is Snakemake; what Slurm grants it is odd."""
+    command = [*SNAKEMAKE, "participants", *arguments, "--configfile", str(project.own)]
     program = script(project.folder / "head.sh", f"exec {shlex.join(command)}")
     granted = ["--cpus-per-task=3", "--mem=1111", "--time=9", "--ntasks=1", "--job-name=head"]
-    sbatch = subprocess.run(
-        [*project.before(), "sbatch", "--parsable", *granted, f"--output={project.folder}/head.log", str(program)],
-        cwd=project.folder,
-        env=project.environment(path),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
+    output = f"--output={project.folder}/head.log"
+    return (
+        project.ended([*project.before(), "sbatch", "--parsable", *granted, output, str(program)])
+        .succeeded()
+        .output.strip()
     )
-    return sbatch.stdout.strip()
 
 
 def end_of(cluster: Cluster, job: str) -> str:
@@ -858,7 +830,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     """The next head is a job itself, with the drafted profile: what Slurm grants it is not what its jobs get."""
     project.heads("00", "01")
     tools = bet_that(project, "[ -e $tools/go ] || exec sleep 1000")
-    head = started(project, *ONCE, path=tools, tool="bet")
+    head = started(project, *ONCE)
     job, _ = wait_for(lambda: slurm_job(project, "sub-00"))
     system("scancel", job)
     done = head.ended().failed()
@@ -867,8 +839,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
 
     (tools / "go").touch()
     second = cluster.next_job()
-    config = ["--configfile", str(project.folder / "own.yaml")]
-    head_job = head_in_a_job(project, "--profile", str(drafted_profile(project)), *QUICK, *config, path=tools)
+    head_job = head_in_a_job(project, "--profile", str(drafted_profile(project)), *QUICK)
     assert end_of(cluster, head_job) == "COMPLETED", (project.folder / "head.log").read_text()
     assert sorted(records(project)) == ["sub-00", "sub-01"]
     jobs = ended_since(cluster, second, "JobName", "State", "ReqCPUS", "ReqMem", "TimelimitRaw", "JobIDRaw")
@@ -877,7 +848,7 @@ def test_a_job_ended_by_scancel_is_heard_of(cluster: Cluster, project: Project) 
     assert (state, cpus, minutes) == ("COMPLETED", "2", "15")  # both at once; nothing of what the head was granted
     assert memory != "1111M"
     (row,) = read_json(max((project.results / "state/jobs").glob("*.json")))["rows"]
-    assert (row["job"], row["cpus"], row["state"]) == (number, 2, "COMPLETED")
+    assert shown(row, "job cpus state") == f"{number} 2 COMPLETED"
 
 
 @pytest.mark.nightly("long")
@@ -1022,10 +993,10 @@ def test_what_nodes_have_of_their_own_is_used_by_their_jobs(
     assert [job[1] for job in jobs if job[0] == "n3"] == ["24"], "BigBrain has all cores of its node"
 
     runs = project.table("bigbrain/bigbrain_runs.tsv")
-    measured = {(run["engine"], run["tier"], run["host"], run["valid"]) for run in runs}
-    assert measured == {(name, "memory", "n3", "valid") for name in ("gnu-parallel", "spark")}
+    measured = {shown(run, "engine tier host valid") for run in runs}
+    assert measured == {"gnu-parallel memory n3 valid", "spark memory n3 valid"}
     assert len({run["sha256"] for run in runs}) == 1
-    assert {row["origin"] for row in project.table("bigbrain/figures/bigbrain_phases.tsv")} == {"n3"}
+    assert set(project.columns("origin", "bigbrain/figures/bigbrain_phases.tsv")) == {"n3"}
     assert (project.results / "bigbrain.html").exists()
     assert system("srun", "--nodelist=n3", "ls", f"{cluster.local}/memory") == ""
 
@@ -1049,7 +1020,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     tools.chmod(0o777)
     grid = {"tiers": ["local"], "nodes": [1, 2, 4], "processes": [2, 1], "file_size": "2 MiB", "block_size": "256 KiB"}
     first, points = cluster.next_job(), project.results / "ior/points"
-    head = started(project, path=tools, target="results/ior/ior.tsv", tiers={"local": {"path": "."}}, ior=grid)
+    head = started(project, target="results/ior/ior.tsv", tiers={"local": {"path": "."}}, ior=grid)
     wait_for((tools / "went").exists)
     set_nodes("DOWN", "n3")
     head.ended().succeeded()
@@ -1062,7 +1033,7 @@ def test_a_file_per_process_over_nodes(cluster: Cluster, project: Project) -> No
     before = {file: file.read_bytes() for file in points.rglob("*.json")}
     assert len(before) == 5
 
-    started(project, path=tools, target="ior").ended().succeeded().says("5 of 6 points are there, 1 to do")
+    started(project, target="ior").ended().succeeded().says("5 of 6 points are there, 1 to do")
     assert {file: file.read_bytes() for file in before} == before
     for row in project.table("ior/ior.tsv"):
         nodes, processes = int(row["nodes"]), int(row["processes"])
