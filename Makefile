@@ -53,11 +53,11 @@ benchmark: $(READY) ## print the tables of tests/benchmarks, or of one: ONLY="si
 	@tests/set_up.sh
 	@$(BIN)/python tests/benchmarks $(ONLY)
 
-faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ONLY=kind, DETACHED=1; TRIAL=n, TOTALS=1)
+faults: $(READY) ## hold a fault campaign: COUNT=1000 SEED=1 (FROM=n, JOBS=2, ONLY=kind; TRIAL=n)
 	@tests/set_up.sh
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(FROM),--from $(FROM)) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY)) \
-	    $(if $(TRIAL),--trial $(TRIAL)) $(if $(DETACHED),--detached) $(if $(TOTALS),--totals)
+	    $(if $(TRIAL),--trial $(TRIAL))
 
 head-faults: $(READY) ## Ctrl-C, kill -9 and a reboot of the head of a cluster run at random moments: TIMES=5 SEED=1
 	@tests/set_up.sh

@@ -10,14 +10,14 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from faults.disturbances import MEMORY_GROUPS
 from faults.kinds import FAULTS
-from faults.ledger import Outcome
 from faults.processes import end_all, side_by_side
-from faults.rooms import Room, copy_folder, enter, may_have_disks, may_have_rooms
+from faults.rooms import Room, copy_folder, enter, may_have_disks
 from faults.templates import Kind, Prepared, prepare, preparing
 from faults.trial import Trial
 
@@ -31,12 +31,23 @@ class MissingError(Exception):
     """Something that the campaign needs is missing."""
 
 
+@dataclass
+class Outcome:
+    """What a trial found."""
+
+    name: str
+    kind: str
+    fault: str = ""
+    hit: bool = False
+    violations: list[str] = field(default_factory=list)
+    last_lines: list[str] = field(default_factory=list)
+    took_s: float = 0.0
+
+
 def check_able(folder: Path) -> None:
     """Raise unless this machine and user can hold a campaign."""
-    if not may_have_rooms():
-        raise MissingError("making mount name spaces needs root")
     if not may_have_disks(folder):
-        raise MissingError("loop devices and mkfs.ext4 (Debian's e2fsprogs) are needed")
+        raise MissingError("root, loop devices and mkfs.ext4 (Debian's e2fsprogs) are needed")
     if shutil.which("strace") is None:
         raise MissingError("Debian's strace is not installed")
     if not os.access(MEMORY_GROUPS / "cgroup.procs", os.W_OK):
@@ -108,9 +119,8 @@ def hold(trial_number: int, seed: int, name: str, prepared: Prepared) -> Outcome
         for said in trial.said
         for line in [f"$ {said.command} -> {said.code}", *said.output.splitlines()[-LAST_LINES:]]
     ]
-    return Outcome(
-        trial_number, name, f"[{kind.name}] {trial.fault}", trial.hit, trial.violations, lines, time.monotonic() - begin
-    )
+    fault_of = f"[{kind.name}] {trial.fault}"
+    return Outcome(trial.name, name, fault_of, trial.hit, trial.violations, lines, time.monotonic() - begin)
 
 
 def hold_all(seed: int, trials: dict[int, str], prepared: Prepared, jobs: int) -> Iterator[Outcome]:
@@ -119,8 +129,9 @@ def hold_all(seed: int, trials: dict[int, str], prepared: Prepared, jobs: int) -
     calls = {number: partial(hold, number, seed, name, prepared) for number, name in trials.items()}
     try:
         for number, answer in side_by_side(calls, folder, jobs):
-            clear_up(folder / str(number), f"{seed}-{number}")
-            lost = Outcome(number, trials[number], "", hit=False, violations=["the trial ended without an answer"])
+            name = f"{seed}-{number}"
+            clear_up(folder / str(number), name)
+            lost = Outcome(name, trials[number], violations=["the trial ended without an answer"])
             yield answer[0] if answer else lost
     finally:
         for left in folder.iterdir():
@@ -131,9 +142,6 @@ def clear_up(folder: Path, name: str) -> None:
     """Clean up after a trial whose process has ended."""
     end_all(name)
     shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        time.sleep(0.2)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -150,15 +158,12 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def repeating(outcome: Outcome) -> str:
-    """The command that repeats a trial."""
-    return f"make faults SEED={outcome.seed} TRIAL={outcome.number}" + (f" ONLY={outcome.only}" if outcome.only else "")
-
-
-def describe(outcome: Outcome) -> str:
+def describe(outcome: Outcome, only: str = "") -> str:
     """A violation: how to repeat it, what was violated, and what was said."""
+    seed, _, number = outcome.name.partition("-")
+    again = f"make faults SEED={seed} TRIAL={number} ONLY={only}"
     lines = [
-        f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: {repeating(outcome)}",
+        f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: {again}",
         f"  fault: {outcome.fault}",
         *(f"  violated: {line}" for line in outcome.violations[:12]),
         *(f"  | {line[:200]}" for line in outcome.last_lines),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-import time
 from pathlib import Path
+
+from support import wait_for
 
 from faults.rooms import Room, command, mount_disk
 
@@ -73,13 +74,4 @@ def remount_disk(room: Room) -> None:
 
 def unmount(place: Path) -> None:
     """Unmount, once nobody is there any more."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            command("umount", str(place))
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+    wait_for(lambda: subprocess.run(["umount", place]).returncode == 0, within_s=PATIENCE_S)

@@ -259,7 +259,7 @@ def campaign(run: Undisturbed, times: int, seed: int) -> Iterator[Trial]:
         yield hold_two(run, chance)
 
 
-def table(run: Undisturbed, trials: list[Trial]) -> str:
+def table(trials: list[Trial]) -> str:
     """Each trial, as a Markdown table."""
     lines = [
         "| fault | after, s | missing then | jobs they need | submitted | second start, s | violations |",
@@ -278,26 +278,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="faults.heads", description=__doc__)
     parser.add_argument("--participants", type=int, default=160)
     parser.add_argument("--times", type=int, default=5, help="how often each fault")
-    parser.add_argument("--seed", type=int, help="seed of the campaign; drawn and told if not given")
+    drawn = random.SystemRandom().randrange(10**6)
+    parser.add_argument("--seed", type=int, default=drawn, help="seed of the campaign; drawn and shown if not given")
     parser.add_argument("--sleep", type=float, default=1.0, help="what the tool takes for a participant, s")
     options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background children ignore it
     trials: list[Trial] = []
     with slurm() as cluster:
         run = prepare(cluster, options.participants, options.sleep)
-        print(f"seed {seed}; undisturbed: {run.jobs} jobs, {run.took_s:.1f} s", flush=True)
+        print(f"seed {options.seed}; undisturbed: {run.jobs} jobs, {run.took_s:.1f} s", flush=True)
         try:
-            for trial in campaign(run, options.times, seed):
+            for trial in campaign(run, options.times, options.seed):
                 trials.append(trial)
                 needed = f"{trial.submitted} of {trial.needed} jobs for {trial.missing} missing"
                 told = "; ".join(trial.violations) or "held"
                 print(f"{trial.fault} after {trial.moment_s:.1f} s, {needed}: {told}", flush=True)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
-    print(f"\n{table(run, trials)}\n\nseed {seed}: {sum(bool(trial.violations) for trial in trials)} with violations")
-    return 1 if any(trial.violations for trial in trials) or len(trials) < options.times * (len(FAULTS) + 1) else 0
+    violated = sum(bool(trial.violations) for trial in trials)
+    print(f"\n{table(trials)}\n\nseed {options.seed}: {violated} with violations")
+    return int(violated > 0 or len(trials) < options.times * (len(FAULTS) + 1))
 
 
 if __name__ == "__main__":

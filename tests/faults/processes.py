@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import pickle
 import signal
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import psutil
+from slurm_cluster import end_with_parent
 from support import ROOT, STAND_INS, words_of
 
 from faults.rooms import TEMPORARY
@@ -25,7 +25,6 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 MARKER = "FAULT_TRIAL"
-PR_SET_PDEATHSIG = 1
 
 TOOLS = ("/bet", "fio", "bigbrain.engines.worker", "staging.program")
 """Ends of words by which a process is one that does what a run is there for."""
@@ -164,11 +163,6 @@ def end_all(name: str) -> None:
         time.sleep(0.05)
 
 
-def end_with(number: signal.Signals) -> None:
-    """Have the kernel send this process a signal when the one that started it is gone."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
-
-
 def side_by_side(calls: Mapping[K, Callable[[], T]], folder: Path, jobs: int = 1) -> Iterator[tuple[K, list[T]]]:
     """Call functions in child processes, to which they may do anything; each value as it comes, in a list that is empty
     if there is none.
@@ -204,7 +198,7 @@ def call_in_child(function: Callable[[], object], answer: Path) -> int:
     if child:
         return child
     try:
-        end_with(signal.SIGTERM)
+        end_with_parent()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it tells
         answer.write_bytes(pickle.dumps(function()))
@@ -218,13 +212,6 @@ def call_in_child(function: Callable[[], object], answer: Path) -> int:
 
 def role(process: psutil.Process) -> str:
     """What a process of a trial is for, by its command line."""
-    try:
-        return role_of_living(process)
-    except psutil.NoSuchProcess:
-        return "gone"
-
-
-def role_of_living(process: psutil.Process) -> str:
     words = words_of(process)
     line = " ".join(words)
     if any(word.endswith(TOOLS) for word in words):

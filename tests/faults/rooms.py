@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,15 +80,8 @@ class Room:
         return self.at / "tmp"
 
 
-def may_have_rooms() -> bool:
-    """Whether this user may make a mount name space and mount in it."""
-    return is_possible(unshare)
-
-
 def may_have_disks(folder: Path) -> bool:
-    """Whether a small disk can be made and mounted here."""
-    if shutil.which("mkfs.ext4", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
-        return False
+    """Whether this user may make a mount name space, and make and mount a small disk in it."""
 
     def make_and_mount() -> None:
         unshare()

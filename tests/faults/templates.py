@@ -236,12 +236,7 @@ def fill_fresh(room: Room, kind: Kind) -> None:
         program = "cp /opt/mask.nii.gz $2"
         engine = shutil.which("apptainer", path=ENVIRONMENT["PATH"]) or "apptainer"
         make_tiny(Engine(engine), folder, programs={"take": program})
-    inner = room.at / "project-files"
-    (Project.at(inner).folder / "own.yaml").write_text(yaml.safe_dump(kind.configuration(room)))
-    room.project.mkdir(exist_ok=True)
-    for path in inner.iterdir():
-        shutil.move(path, room.project / path.name)
-    inner.rmdir()
+    Project.at(room.project).own.write_text(yaml.safe_dump(kind.configuration(room)))
 
 
 def image_folder(room: Room) -> Path:

@@ -13,9 +13,8 @@ from conftest import DAY
 from support import checksums
 
 from faults import invariants
-from faults.campaign import describe, draw_kind, hold_all, prepare_all, table
+from faults.campaign import Outcome, describe, draw_kind, hold_all, prepare_all, table
 from faults.kinds import AFTER_S
-from faults.ledger import Outcome
 from faults.processes import MARKER, Said, end_all
 from faults.rooms import Room
 from faults.templates import Reference, names_in
@@ -88,14 +87,13 @@ def test_invariants_hold_for_what_should_be(whole: tuple[Room, Reference]) -> No
     assert found(*whole) == []
 
 
-def append(name: str) -> Callable[[Room], object]:
-    """Something that adds to a file below the results."""
+def append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("sub-b\tx\n")
 
-    def act(room: Room) -> None:
-        with (room.results / name).open("a") as file:
-            file.write("sub-b\tx\n")
 
-    return act
+def halve(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
 
 
 def make(path: Path) -> None:
@@ -104,28 +102,28 @@ def make(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "violation"),
+    ("damage", "name", "violation"),
     [
-        (lambda room: os.truncate(room.results / MASK, 2), "half file: derivatives/sub-a/anat/mask"),
-        (lambda room: (room.results / MASK).unlink(), "missing: derivatives/sub-a/anat/mask"),
-        (append("group/group.tsv"), "table: group/group.tsv"),
-        (append("profile/profile.tsv"), "table: profile/profile.tsv"),
-        (append("index/images.tsv"), "table: index/images.tsv"),
-        (lambda room: os.truncate(room.results / "profile/runs.tsv", 0), "table: the head of profile/runs.tsv"),
-        (lambda room: (room.results / "group/group.tsv").unlink(), "table: group/group.tsv is not there"),
-        (lambda room: make(room.results / "state/failures/sub-a.json"), "leftover: results/state/failures"),
-        (lambda room: make(room.results / "index/.images.tsv.1f.partial"), "leftover: project/results/index/.images"),
-        (lambda room: make(room.project / "neurotier-x/work/1/sub-a/in"), "leftover: project/neurotier-x/work"),
-        (lambda room: make(room.scratch / "neurotier-x/work/1/sub-a/in"), "leftover: scratch/neurotier-x/work"),
-        (lambda room: make(room.temporary / "tool.tmp"), "leftover: tmp/tool.tmp"),
-        (lambda room: os.mkfifo(room.results / "index/fifo"), "leftover: results/index/fifo is no file"),
+        (halve, f"results/{MASK}", "half file: derivatives/sub-a/anat/mask"),
+        (Path.unlink, f"results/{MASK}", "missing: derivatives/sub-a/anat/mask"),
+        (append, "results/group/group.tsv", "table: group/group.tsv"),
+        (append, "results/profile/profile.tsv", "table: profile/profile.tsv"),
+        (append, "results/index/images.tsv", "table: index/images.tsv"),
+        (halve, "results/profile/runs.tsv", "table: the head of profile/runs.tsv"),
+        (Path.unlink, "results/group/group.tsv", "table: group/group.tsv is not there"),
+        (make, "results/state/failures/sub-a.json", "leftover: results/state/failures"),
+        (make, "results/index/.images.tsv.1f.partial", "leftover: project/results/index/.images"),
+        (make, "neurotier-x/work/1/sub-a/in", "leftover: project/neurotier-x/work"),
+        (make, "../scratch/neurotier-x/work/1/sub-a/in", "leftover: scratch/neurotier-x/work"),
+        (make, "../tmp/tool.tmp", "leftover: tmp/tool.tmp"),
+        (os.mkfifo, "results/index/fifo", "leftover: results/index/fifo is no file"),
     ],
 )
 def test_each_invariant_is_violated_by_what_it_is_there_for(
-    whole: tuple[Room, Reference], damage: Callable[[Room], object], violation: str
+    whole: tuple[Room, Reference], damage: Callable[[Path], object], name: str, violation: str
 ) -> None:
     room, reference = whole
-    damage(room)
+    damage(room.project / name)
     assert any(line.startswith(violation) for line in found(room, reference)), found(room, reference)
 
 
