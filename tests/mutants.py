@@ -40,6 +40,25 @@ LIBRARY = Path("workflow/neurotier")
 MAY_SURVIVE = 0.05
 AT_ONCE = 2
 
+PROTECTED = "NEUROTIER_MUTANTS_ARE_PROTECTED"
+"""Set where :data:`READ_ONLY` holds."""
+
+READ_ONLY = """
+set -e
+mount --rbind /tmp /tmp
+mount --rbind /var/tmp /var/tmp
+for folder in $(findmnt --raw --noheadings --output TARGET) /tmp/*/ /var/tmp/*/; do
+    case $folder in /proc* | /sys* | /dev* | /run* | /tmp | /tmp/*[!/] | /var/tmp | /var/tmp/*[!/]) continue ;; esac
+    mountpoint --quiet "$folder" || mount --rbind "$folder" "$folder"
+    mount -o remount,bind,ro "$folder"
+done
+mount -t tmpfs -o mode=1777 empty /dev/shm
+export HOME=$(mktemp --directory /var/tmp/home-XXXXXX)
+trap 'rm -rf "$HOME"' EXIT
+setpriv --inh-caps=-all --ambient-caps=-all "$@"
+"""
+"""Has a command find everything read-only but what it makes in temporary folders: a mutant has deleted a checkout."""
+
 PATIENCE, PATIENCE_S = 4.0, 5.0
 """A mutant never ends, and is noticed, if its trials take so many times as long as without it, and so many s."""
 
@@ -391,6 +410,10 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
+    if PROTECTED not in os.environ:
+        own_space = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-current-user", "--keep-caps"])]
+        command = [*own_space, "sh", "-c", READ_ONLY, "sh", sys.executable, *sys.argv]
+        return subprocess.run(command, env={**os.environ, PROTECTED: "1"}).returncode
     files_of = {room: files_below(room) for room in asked.rooms}
     everything = {one: room for room, files in files_of.items() for file in files for one in mutants_of(file)}
     everything = {one: room for one, room in everything.items() if said(one) not in KNOWN}

@@ -360,8 +360,8 @@ def private_folder(tier: Path) -> Path:
 
 def kind_of(folder: Path) -> str:
     """The kind of storage that a tier in a folder of this machine declares."""
-    is_tmpfs = system("stat", "--file-system", "--format=%T", folder) == "tmpfs\n"
-    return "tmpfs" if is_tmpfs else "block"
+    found = subprocess.run(["stat", "--file-system", "--format=%T", folder], capture_output=True, text=True)
+    return "tmpfs" if found.stdout == "tmpfs\n" else "block"
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -225,8 +225,8 @@ GNU, SPARK = "99-tmpfsAD_1it_25cpus_40bb-{}.out", "spark-99-tmpfs_1it_25cpus_20b
 TASKS = bids_tasks(2)
 TWO = task(0, 0.0) + task(1, 1.0)
 BLOCKS = [
-    (TWO.replace("1572374320.25", "soon"), "no times"),
-    (TWO.replace("1572374320.25", "nan"), "no times"),
+    (TWO.replace("1572374320.25", "soon"), "not times"),
+    (TWO.replace("1572374320.25", "nan"), "not times"),
     (TWO.replace("1572374320.25", "1572374399.25"), "ends before it starts"),
     (TWO.replace("read_file", "read_disk"), "'read_disk' is not a phase"),
     (spark_log(), "has 1 fields"),

@@ -72,7 +72,7 @@ def test_advice(project: Project, demo_source: Path, memory_folder: Path, tmp_pa
     keys = keys_without_content(tmp_path / "keys")
     project.configure(dataset=keys, results="keys", advice={"calibration": "results"}, **common)
     shutil.copytree(project.results / "probe", project.folder / "keys/probe")
-    ended = project.succeeds("advise", cores=8)
+    ended = project.succeeds("advise", cores=32)
     ended.says("100 participants to analyse", "CPU time and bytes by 4 records of results")
     (tmpfs,) = (
         line
