@@ -352,5 +352,6 @@ def bring_up(cluster: Cluster) -> None:
 
 
 def nodes_in(state: str) -> int:
-    """How many nodes are in a state."""
-    return system("sinfo", "-h", "-N", "-o", "%T").split().count(state)
+    """How many nodes are in a state; none while the controller does not answer."""
+    listed = subprocess.run(["sinfo", "-h", "-N", "-o", "%T"], capture_output=True, text=True)
+    return listed.stdout.split().count(state)

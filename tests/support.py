@@ -251,7 +251,7 @@ class Project:
         """Rows of a table below the results folder, or those of them that have such values."""
         head, *rows = (self.results / path).read_text().splitlines()
         found = [dict(zip(head.split("\t"), row.split("\t"), strict=True)) for row in rows]
-        return [row for row in found if where.items() <= row.items()]
+        return [row for row in found if all(row[name] == value for name, value in where.items())]
 
     @property
     def only_run(self) -> dict[str, str]:
@@ -506,7 +506,7 @@ def by_an_ordinary_user(code: str, folder: Path) -> str:
     """What Python prints without the rights of root, given a folder; it can import what this process can."""
     command = [*UNPRIVILEGED, sys.executable, "-c", code, str(folder)]
     environment = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests/unit"), *sys.path])}
-    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def quiet(line: str) -> None:

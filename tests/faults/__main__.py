@@ -51,7 +51,7 @@ def main() -> int:
                     print(describe(outcome, only), flush=True)
                 if len(held) % 20 == 0:
                     print(f"{len(held)} of {len(trials)} trials", flush=True)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         print("stopped", file=sys.stderr)
     except MissingError as error:
         print(f"faults: {error}", file=sys.stderr)

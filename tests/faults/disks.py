@@ -74,4 +74,4 @@ def remount_disk(room: Room) -> None:
 
 def unmount(place: Path) -> None:
     """Unmount, once nobody is there any more."""
-    wait_for(lambda: subprocess.run(["umount", place]).returncode == 0, within_s=PATIENCE_S)
+    wait_for(lambda: subprocess.run(["umount", place], capture_output=True).returncode == 0, within_s=PATIENCE_S)

@@ -141,7 +141,7 @@ def unknown_files(room: Room, known: frozenset[str]) -> Iterator[str]:
     for path in sorted(room.results.rglob("*")):
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            yield f"leftover: results/{path.relative_to(room.results)} is no file"
+            yield f"leftover: results/{path.relative_to(room.results)} is not a file"
 
 
 def strays(name: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,13 +111,14 @@ def make(path: Path) -> None:
         (append, "results/profile/profile.tsv", "table: profile/profile.tsv"),
         (append, "results/index/images.tsv", "table: index/images.tsv"),
         (halve, "results/profile/runs.tsv", "table: the head of profile/runs.tsv"),
+        (partial(os.truncate, length=0), "results/profile/runs.tsv", "table: the head of profile/runs.tsv"),
         (Path.unlink, "results/group/group.tsv", "table: group/group.tsv is not there"),
         (make, "results/state/failures/sub-a.json", "leftover: results/state/failures"),
         (make, "results/index/.images.tsv.1f.partial", "leftover: project/results/index/.images"),
         (make, "neurotier-x/work/1/sub-a/in", "leftover: project/neurotier-x/work"),
         (make, "../scratch/neurotier-x/work/1/sub-a/in", "leftover: scratch/neurotier-x/work"),
         (make, "../tmp/tool.tmp", "leftover: tmp/tool.tmp"),
-        (os.mkfifo, "results/index/fifo", "leftover: results/index/fifo is no file"),
+        (os.mkfifo, "results/index/fifo", "leftover: results/index/fifo is not a file"),
     ],
 )
 def test_each_invariant_is_violated_by_what_it_is_there_for(
