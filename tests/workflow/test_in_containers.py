@@ -334,6 +334,8 @@ def test_a_dataset_that_must_be_valid_and_is_not_stops_before_anybody(project: P
         ended = project.fails()
         ended.says("neurotier: dataset: is not valid BIDS: ")
         assert not ended.analysed
+    project.heads("00")  # with a description; the index stays as it is
+    assert project.succeeds("participants").analysed == ["sub-00"]
 
 
 @pytest.mark.nightly

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from neurotier.core.errors import InputError, ToolError
+from neurotier.core.errors import ToolError
 from neurotier.core.files import Record
 from neurotier.core.quantities import counted
 
@@ -68,14 +68,10 @@ def issues_line(findings: Record, where: str) -> str:
     return f"{where}: {said} of the BIDS validator{most_frequent(findings['errors'])}"
 
 
-def check(findings: Record, where: str) -> None:
-    """Raise :class:`InputError` if the dataset has errors."""
-    if findings["errors"]:
-        raise InputError(
-            f"is not valid BIDS{most_frequent(findings['errors'])}",
-            where,
-            "correct it, or set dataset.validation to report",
-        )
+def refusal_line(findings: Record, where: str) -> str:
+    """Why a dataset that must be valid is not analysed; empty if it is valid."""
+    refused = f"{where}: is not valid BIDS{most_frequent(findings['errors'])}"
+    return f"{refused}; correct it, or set dataset.validation to report" if findings["errors"] else ""
 
 
 def most_frequent(issues: dict[str, int]) -> str:

@@ -103,10 +103,8 @@ class Plan(Needs):
     def names_of_jobs(self) -> dict[str, str]:
         """Names of the shares' jobs: a job of an earlier run with the same name does the same work, and is waited
         for."""
-        settings, analysis = (
-            settings_without_credentials(with_absolute_paths(self.settings, self.on_cluster)),
-            self.analysis,
-        )
+        settings = settings_without_credentials(with_absolute_paths(self.settings, self.on_cluster))
+        analysis = self.analysis
         with suppress(NeurotierError):  # the index is damaged, and will be made again
             return {share: name_of_job(self.places, share, analysis, settings) for share in self.all_shares()}
         return {}
@@ -125,9 +123,8 @@ class Plan(Needs):
         if self.most_mb is not None:
             needed_mb, name = max((self.of(name).mem_mb + self.own_mb(), name) for name in self.members(share))
             if needed_mb > self.most_mb:
-                problem = f"needs a job of {needed_mb:,} MB of memory, and jobs get at most {self.most_mb:,} MB"
                 raise SettingsError(
-                    problem,
+                    f"needs a job of {needed_mb:,} MB of memory, and jobs get at most {self.most_mb:,} MB",
                     name,
                     "choose nodes with as much, and say so: --resources mem_mb=N, or resources: mem_mb in the profile",
                 )
@@ -180,6 +177,9 @@ class Plan(Needs):
             # metadata that show that the marker now depends on other shares.
             if unfinished or not selected:
                 remove_path(places.complete)
+                for file in self.validations():  # the index of a plain folder does not show that it was corrected
+                    if self.settings.dataset.validation == "require" and read_json_or_empty(file).get("errors"):
+                        remove_path(file)
             image = self.image()
             if image["content"] or not image["image"]:  # otherwise its source is gone, and records stay valid
                 for name in (made.keys() & selected) - done:
@@ -199,7 +199,7 @@ class Plan(Needs):
             if participant_of(file, places.failures) in done:
                 remove_path(file)
         if calibrated and done.issuperset(calibrated):
-            finished = finished | {CALIBRATION}
+            finished.add(CALIBRATION)
         for folder in (places.share("any").parent, places.dropped("any").parent):
             if folder.is_symlink() or not folder.is_dir():  # a planted link: what it points to is not ours
                 remove_path(folder)
@@ -217,8 +217,8 @@ class Plan(Needs):
                     *places.index.glob("**/validation.json"),
                     *map(places.record, self.members(share)),
                 ]
-                written_ns = [file.stat().st_mtime_ns for file in files if file.exists()]
-                newest_ns = min(max(written_ns), time.time_ns())  # records of a node whose clock is ahead
+                # No later than now: the clock of the node that wrote the records may be ahead.
+                newest_ns = min(max(file.stat().st_mtime_ns for file in files if file.exists()), time.time_ns())
                 os.utime(marker, ns=(newest_ns, newest_ns))
 
     @property

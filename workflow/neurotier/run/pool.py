@@ -55,7 +55,7 @@ from neurotier.dataset.bids import size_of
 from neurotier.dataset.commands import datalad_errors
 from neurotier.dataset.contents import drop_images, get_images, is_present
 from neurotier.dataset.source import is_installed
-from neurotier.dataset.validation import check
+from neurotier.dataset.validation import refusal_line
 from neurotier.meter.measure import Interrupted
 from neurotier.meter.own import times_so_far
 from neurotier.meter.tree import describe_exit
@@ -486,12 +486,9 @@ class Pool:
         otherwise."""
         if self.settings.dataset.validation != "require" or self.stage == FETCH or not self.request.share:
             return ""
-        try:
-            check(read_json(self.places.validation(site)), site or "dataset")
-        except InputError as error:
-            self.say(f"neurotier: {error}")
-            return str(error)
-        return ""
+        if why := refusal_line(read_json(self.places.validation(site)), site or "dataset"):
+            self.say(f"neurotier: {why}")
+        return why
 
     def has_images(self, name: str) -> bool:
         """Whether a participant's images are on the dataset tier; for an app, which needs other files, too, a child
