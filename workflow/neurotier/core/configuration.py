@@ -153,7 +153,7 @@ def check_tools(tool: Facts, compared: list[str]) -> None:
     for key, name in [("tool.name", tool["name"]), *(("campaign.tools", name) for name in compared)]:
         if name not in tools:
             raise SettingsError(
-                f"{name!r} is not one of {', '.join(tools)}{suggestion(name, tools)}",
+                f"{name!r} is not one of {', '.join(tools)}",
                 f"config key {key}",
                 f"for a program of your own, give its command in tool.{name}.command",
             )
