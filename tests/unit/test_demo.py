@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 from neurotier.core.errors import InputError, TierError
 from neurotier.core.settings import DemoSettings
-from neurotier.demo.dataset import SITES, load_head, make_demo_dataset, model_head, moved_image, noise_bold, varied_head
+from neurotier.demo.dataset import (
+    ADULT_SCALE,
+    SITES,
+    load_head,
+    make_demo_dataset,
+    model_head,
+    moved_image,
+    noise_bold,
+    varied_head,
+)
+from neurotier.pages.report.data import LEAST_MM3, MOST_MM3
+from nibabel.affines import from_matvec
 from nibabel.processing import resample_from_to
 from nilearn.datasets import load_mni152_brain_mask
 from support import ENVIRONMENT, Project
@@ -29,11 +40,11 @@ def data(image: nib.Nifti1Image) -> np.ndarray:
 def test_the_brain_lies_inside_the_head() -> None:
     head = model_head()
     image = varied_head(head, 1, 2.0, scan=0)
-    brain = resample_from_to(load_mni152_brain_mask(resolution=1), head, order=1)
-    mask = data(moved_image(brain, 1, 2.0)) > 0.5
-    litres = mask.sum() * 2.0**3 / 1e6
+    in_mni_space = from_matvec(head.affine[:3, :3] / ADULT_SCALE, head.affine[:3, 3] / ADULT_SCALE)
+    brain = resample_from_to(load_mni152_brain_mask(resolution=1), (head.shape, in_mni_space), order=1)
+    mask = data(moved_image(nib.Nifti1Image(data(brain), head.affine), 1, 2.0)) > 0.5
     assert mask.shape == image.shape
-    assert 1.2 < litres < 2.3
+    assert LEAST_MM3 < mask.sum() * 2.0**3 < MOST_MM3
     assert not any(face.any() for axis in range(3) for face in (mask.take(0, axis), mask.take(-1, axis)))
     # From the middle of the brain outwards: brain, dark skull, bright scalp, air.
     centre = np.round(np.argwhere(mask).mean(axis=0)).astype(int)

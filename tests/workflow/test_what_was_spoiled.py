@@ -154,4 +154,5 @@ def test_a_demonstration_that_its_tier_has_lost_is_made_again_for_who_is_missing
     project.succeeds("participants").says("Nothing to be done")
     lost, _ = project.records()
     lost.unlink()
-    assert project.succeeds("participants").analysed == [f"SiteB/{lost.stem}"]
+    assert project.succeeds().analysed == [f"SiteB/{lost.stem}"]
+    assert "demo: noop; last run" in (project.results / "report.html").read_text()  # not the folder that it has made

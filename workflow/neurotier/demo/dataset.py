@@ -111,8 +111,9 @@ def load_head(path: Path) -> nib.Nifti1Image:
         raise InputError(f"cannot be read as NIfTI ({error})", path, FIX) from error
     is_3d = data.ndim == 3 and min(data.shape) > 1
     if not is_3d or data.max() <= 0:
-        problem = "has no positive voxel" if is_3d else f"is not a 3D image but of shape {data.shape}"
-        raise InputError(problem, path, FIX)
+        raise InputError(
+            "has no positive voxel" if is_3d else f"is not a 3D image but of shape {data.shape}", path, FIX
+        )
     return nib.Nifti1Image(data, image.affine)
 
 
@@ -171,9 +172,14 @@ def save_datasets(folder: Path) -> None:
     quiet, superdataset = {"result_renderer": "disabled"}, str(folder)
     with datalad_errors("could not save the demonstration dataset", superdataset):
         for name, within in {"": None, **dict.fromkeys(SITES, superdataset)}.items():
-            # without a description, git-annex records the name of the temporary folder
-            options = {"cfg_proc": "text2git", "force": True, "description": "demonstration", **quiet}
-            api.create(path=str(folder / name), dataset=within, **options)
+            api.create(
+                path=str(folder / name),
+                dataset=within,
+                cfg_proc="text2git",
+                force=True,
+                description="demonstration",  # otherwise git-annex records the name of the temporary folder
+                **quiet,
+            )
         api.save(dataset=superdataset, recursive=True, message="Make the demonstration dataset", **quiet)
 
 
@@ -188,6 +194,9 @@ LOWER_MM, UPPER_MM = np.array([-96.0, -129.0, -117.0]), np.array([96.0, 117.0, 1
 
 FLUID, BONE, MARROW, MUSCLE, FAT, SKIN, AIR = 0.22, 0.06, 0.3, 0.4, 1.15, 0.6, 0.0
 """T1-weighted contrast: fat brightest, then white matter (1), skin, muscle, marrow, fluid; bone and air dark."""
+
+ADULT_SCALE = 0.9
+"""The brain template is larger than most brains of adults, by so much along each axis."""
 
 SUBARACHNOID_MM, SKULL_MM, SCALP_MM = 1.5, 7.0, 6.0
 """Thickness of the layers around the brain's hull."""
@@ -204,7 +213,7 @@ BRIGHT = 1000
 
 @cache
 def model_head() -> nib.Nifti1Image:
-    """The head: float32, white matter near 1, 1.5 mm isotropic, in MNI space."""
+    """The head: float32, white matter near 1, 1.35 mm isotropic; it is made in MNI space, with voxels of 1.5 mm."""
     from nilearn.datasets import load_mni152_brain_mask, load_mni152_template  # takes seconds to import
 
     shape = tuple(np.ceil((UPPER_MM - LOWER_MM) / VOXEL_MM).astype(int))
@@ -233,6 +242,7 @@ def model_head() -> nib.Nifti1Image:
     head[to_dura < 0] = FLUID
     # The template fades out at its edge; the lesser part of an edge voxel is fluid.
     head = np.where(mask > 0.05, np.maximum(brain / np.percentile(brain[mask > 0.5], 95), FLUID), head)
+    affine[:3] *= ADULT_SCALE
     # Under a voxel of blur: no scanner draws sharp edges.
     return nib.Nifti1Image(ndimage.gaussian_filter(head, 0.5), affine)
 
@@ -295,10 +305,8 @@ def moved_image(image: nib.Nifti1Image, seed: int, voxel_size_mm: float) -> nib.
     continued from its edge, so that no air opens there.
     """
     random = np.random.default_rng([seed, 0])
-    angles = np.radians(random.uniform(-5, 5, 3))
-    change = euler2mat(*angles) @ np.diag(random.uniform(0.94, 1.06, 3)) + np.triu(
-        random.uniform(-0.02, 0.02, (3, 3)), 1
-    )
+    change = euler2mat(*np.radians(random.uniform(-5, 5, 3))) @ np.diag(random.uniform(0.94, 1.06, 3))
+    change += np.triu(random.uniform(-0.02, 0.02, (3, 3)), 1)
     centre_mm = apply_affine(image.affine, (np.array(image.shape) - 1) / 2)
     about_centre = from_matvec(change, centre_mm - change @ centre_mm + random.uniform(-4, 4, 3))
     changed = nib.Nifti1Image(image.get_fdata(dtype=np.float32), about_centre @ image.affine)

@@ -162,8 +162,9 @@ def subtitle(data: ReportData) -> str:
 
 
 def source_of(data: ReportData) -> str:
-    """The source of the dataset."""
-    return data.dataset["source"] or without_credentials(data.settings.dataset.source)
+    """The source of the dataset; of the demonstration its name, not the folder that was made for it."""
+    named = without_credentials(data.settings.dataset.source)
+    return named if named == "demo" else data.dataset["source"] or named
 
 
 def problems(data: ReportData) -> list[Section]:
