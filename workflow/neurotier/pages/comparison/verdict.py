@@ -276,7 +276,7 @@ def headline(placements: Sequence[PlacementVerdict]) -> str:
     if slower := [other for other in others if not other.doubts]:
         text += f"; {slower[0].condition.placement} took {slower[0].contrast}"
     for doubts in dict.fromkeys(tuple(other.doubts) for other in doubtful):
-        names = ", ".join(other.condition.placement for other in doubtful if tuple(other.doubts) == doubts)
+        names = " or ".join(other.condition.placement for other in doubtful if tuple(other.doubts) == doubts)
         text += f"; whether it beats {names} is not sure: {', '.join(doubts)}"
     return text
 
