@@ -296,10 +296,10 @@ def test_memory_bounds_how_many_are_predicted_at_once_and_each_takes_the_most_th
     """Room for two and a half of the five: two; and for one where there is not even that."""
     found, given = situation(tmp_path), inputs_of([job(max_rss_bytes=1 << 20)], participants=[Participant(1)] * 5)
     need_mb = found.plan.of(found.remaining[0]).mem_mb
-    for room, expected in ((2.5, 2), (0.5, 1), (99, 4)):
+    for room, expected, share in ((2.5, 2, 0.4), (0.5, 1, 1.0), (0, 1, 1.0), (99, 4, 0.0101)):
         inputs, at_once, _ = at_parallelism(found, given, HERE, 4, {"mem_mb": int(room * need_mb)})
         assert at_once == expected
-        assert [one.share for one in inputs.participants] == pytest.approx([min(1, 1 / room)] * 5, rel=0.02)
+        assert [one.share for one in inputs.participants] == pytest.approx([share] * 5, rel=0.02)
     few, at_once, _ = at_parallelism(found, given, HERE, 4, {})
     assert at_once == 4
     assert at_parallelism(found, given, HERE, 96, {})[1] == 5

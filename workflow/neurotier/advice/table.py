@@ -92,7 +92,7 @@ def at_parallelism(
     needs_mb = needs_of(Needs(placed, situation.places, situation.plan.on_cluster), situation.remaining)["mem_mb"]
     work = [work_bytes(situation.participants[name], placed) for name in situation.remaining]
     free_bytes = free_on(tier_named(placed, placement["work"]))[1]
-    room_mb, room = limits.get("mem_mb", 1 << 60), sum(work) if free_bytes is None else max(1, free_bytes)
+    room_mb, room = limits.get("mem_mb", 1 << 60) or 1, sum(work) if free_bytes is None else max(1, free_bytes)
     at_once = min(jobs, *fits({"mem_mb": room_mb, "work": room}, {"mem_mb": needs_mb, "work": work}).values())
     participants = [
         replace(one, share=min(1.0, max(need_mb / room_mb, need / room)))
