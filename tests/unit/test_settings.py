@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from configured import settings_at
+from configured import settings_at, tier
 from jsonschema import Draft202012Validator
 from neurotier.analysis.tools import TOOLS, make_tool
 from neurotier.core.configuration import SCHEMAS, config_schema
@@ -68,6 +68,11 @@ def test_numbers_in_braces_on_the_command_line_are_read() -> None:
     assert (settings.dataset.drop, settings.dataset.version, settings.dataset.participants) == (True, "2", ["0025427"])
     assert settings.tool.options["fractional_threshold"] == 0.4
     assert (settings.campaign.parallelism, settings.campaign.repetitions) == ([2, 96], 1)
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    settings = settings_at(tiers={"disk": tier(".", capacity=1.0e12)}, campaign={"repetitions": "3.0"})
+    assert (repr(settings.tiers["disk"].capacity), repr(settings.campaign.repetitions)) == ("1000000000000", "3")
 
 
 def test_a_key_of_bet_is_laid_over_its_defaults() -> None:

@@ -65,8 +65,11 @@ def with_defaults(value: Any, schema: Facts) -> Any:
     if isinstance(value, Mapping):
         known, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
         given = {key: with_defaults(sub, known.get(key, others)) for key, sub in value.items()}
-        missing = [key for key, sub in known.items() if "default" in sub and given.get(key) is None]
-        return given | {key: with_defaults(known[key]["default"], known[key]) for key in missing}
+        return given | {
+            key: with_defaults(sub["default"], sub)
+            for key, sub in known.items()
+            if "default" in sub and given.get(key) is None
+        }
     if isinstance(value, list):
         return [with_defaults(item, schema.get("items", {})) for item in value]
     kinds = schema.get("type", "string")
@@ -74,7 +77,9 @@ def with_defaults(value: Any, schema: Facts) -> Any:
         from yaml import YAMLError
 
         with suppress(YAMLError):  # validation reports it
-            return read_yaml(value)
+            value = read_yaml(value)
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds:
+        return int(value)  # to jsonschema it is one
     return None if "null" in kinds and value in ("", "null") else value
 
 
@@ -97,7 +102,7 @@ def check(config: Facts) -> None:
         (f"{key}.{role}", tier) for key, roles in placements.items() for role, tier in roles.items() if tier is not None
     ]
     named += [(f"{key}.tiers", tier) for key in ("bigbrain", "probe", *WORKLOADS) for tier in config[key]["tiers"]]
-    tiers = list(config["tiers"])
+    tiers = config["tiers"]
     for key, name in named:
         where, role = f"config key {key}", key.rpartition(".")[2]
         if name not in tiers:
@@ -106,7 +111,7 @@ def check(config: Facts) -> None:
                 where,
                 f"declare it under tiers, or use one of: {', '.join(tiers)}",
             )
-        declared = config["tiers"][name]
+        declared = tiers[name]
         if declared["node"] and role in SHARED_ROLES:
             raise SettingsError(
                 f"tier {name!r} is each node's own (node: true), and all jobs must see the same {role}",
@@ -191,9 +196,8 @@ def reason(error: ValidationError) -> str:
     if rule == "minProperties":
         return "nothing is declared; is config/config.yaml in the folder that you start in?"
     if rule == "enum":
-        return f"{given!r} is not one of {', '.join(error.validator_value)}"
-    is_text = rule == "type" and "string" in error.validator_value
-    if is_text and isinstance(given, int | float | date):
+        return f"{given!r} is not one of {', '.join(map(str, error.validator_value))}"
+    if rule == "type" and "string" in error.validator_value and isinstance(given, int | float | date):
         return f"{given} was read as a {'date' if isinstance(given, date) else 'number'}; put it in quotes"
     if rule == "type" and isinstance(given, str):
         if given[:1] in ("{", "["):
@@ -209,7 +213,7 @@ def unknown_key(error: ValidationError) -> str:
     return next(str(key) for key in error.instance if key not in error.schema.get("properties", {}))
 
 
-def suggestion(word: str, known: list[str]) -> str:
+def suggestion(word: str, known: Collection[str]) -> str:
     """``"; did you mean 'x'?"`` if a known word is close, otherwise an empty text.
 
     >>> suggestion("tmpsf", ["tmpfs", "local"])
@@ -292,8 +296,11 @@ def check_program(program: Facts, key: str) -> None:
         split_words(program["version"], f"{key}.version")
     written = [(name, program[name]) for name in ("mask", "brain") if program[name]]
     if len(written) != 1:
-        problem = "both mask and brain are given" if written else "neither mask nor brain is given"
-        raise SettingsError(problem, f"config key {key}", "name the one file that the program writes")
+        raise SettingsError(
+            "both mask and brain are given" if written else "neither mask nor brain is given",
+            f"config key {key}",
+            "name the one file that the program writes",
+        )
     [(name, file)] = written
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts or "{" in file:
@@ -322,8 +329,11 @@ def split_words(command: str, where: str) -> list[str]:
     except ValueError as error:
         raise SettingsError(f"{command!r}: {error}", f"config key {where}", "close it") from None
     if not words or ("/" in words[0] and not words[0].startswith("/")):
-        said = f"{words[0]!r} is neither a name nor an absolute path" if words else "names no program"
-        raise SettingsError(said, f"config key {where}", "begin with a program on PATH, or its absolute path")
+        raise SettingsError(
+            f"{words[0]!r} is neither a name nor an absolute path" if words else "names no program",
+            f"config key {where}",
+            "begin with a program on PATH, or its absolute path",
+        )
     return words
 
 
