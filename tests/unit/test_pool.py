@@ -273,6 +273,7 @@ def test_what_is_fetched_before_the_analysis_stays_and_is_not_fetched_again(tmp_
     assert list(here(places)) == NAMES
     fetched = read_json(places.got("1-of-1"))["participants"]
     assert {name: fetched[name]["fetched_files"] for name in NAMES} == dict.fromkeys(NAMES, 1)
+    said_by(job(places.results, "fetch-images"))
     places.got("1-of-1").unlink()
     said_by(job(places.results))
     took = record(places.results, "sub-01")["got"]
