@@ -274,6 +274,8 @@ def test_what_is_fetched_before_the_analysis_stays_and_is_not_fetched_again(tmp_
     fetched = read_json(places.got("1-of-1"))["participants"]
     assert {name: fetched[name]["fetched_files"] for name in NAMES} == dict.fromkeys(NAMES, 1)
     said_by(job(places.results, "fetch-images"))
+    again = read_json(places.got("1-of-1"))["participants"]
+    assert [again[name]["fetched_files"] for name in NAMES] == [0] * len(NAMES)
     places.got("1-of-1").unlink()
     said_by(job(places.results))
     took = record(places.results, "sub-01")["got"]
