@@ -124,8 +124,8 @@ KNOWN: dict[str, str] = {
     "model/fluid.py: if not self.chunks or now_s - self.chunks[-1][0] > MERGE_S:: now_s - self.chunks[-1][0] "
     "-> (now_s + self.chunks[-1][0])": "the same, step by step",
     "meter/activity.py: self.cores = len(os.sched_getaffinity(0)): 0 -> (1)": ON_AS_MANY,
-    'model/this_machine.py: wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] '
-    "for row in each): 0 -> (1)": ALIKE,
+    'model/this_machine.py: costs[streams] = FileCost(cpu_s, 0.0 if is_in_memory(rows[0]["kind"]) else wait_s, '
+    "*spread): 0 -> (1)": ALIKE,
     'model/this_machine.py: kind=rows[0]["kind"],: 0 -> (1)': ALIKE,
     "model/fluid.py: if dirty.throttles and inflow > dirty.rate_bytes_per_s:  # writers wait for what is "
     "written back: inflow > dirty.rate_bytes_per_s -> (inflow >= dirty.rate_bytes_per_s)": NEVER,

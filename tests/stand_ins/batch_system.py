@@ -19,15 +19,16 @@ HERE = Path(__file__).resolve()
 JOBS = Path(os.environ["BATCH"])
 COMMAND, WORDS = Path(sys.argv[0]).name, sys.argv[1:]
 KINDS = {
-    "pbs": (["-V"], ["-N", "-j", "-o", "-l"]),
-    "sge": (["-terse", "-V", "-cwd"], ["-N", "-j", "-o", "-l"]),
-    "lsf": ([], ["-J", "-o", "-n", "-R", "-M", "-W"]),
+    "pbs": (["-V"], ["-N", "-j", "-o", "-l"], "PBS_JOBID"),
+    "sge": (["-terse", "-V", "-cwd"], ["-N", "-j", "-o", "-l"], "JOB_ID"),
+    "lsf": ([], ["-J", "-o", "-n", "-R", "-M", "-W"], "LSB_JOBID"),
 }
+"""Of each: options without and with a word, and the variable by which a job knows its number."""
 
 
 def submit(kind: str) -> str:
     """Start a job from a command line that has nothing but what the manual knows; its number."""
-    flags, options = KINDS[kind]
+    flags, options, own_number = KINDS[kind]
     words, given = list(WORDS), dict[str, str]()
     while words and words[0].startswith("-"):
         option = words.pop(0)
@@ -48,17 +49,24 @@ def submit(kind: str) -> str:
     assert script.startswith("#!/bin/sh"), script
     assert Path(given["-o"] if kind != "lsf" else Path(given["-o"]).parent).is_dir(), "no folder for logs"
     number = str(len(list(JOBS.glob("[0-9]*"))) + 1)
+    known_as = f"{number}.server" if kind == "pbs" else number
     folder = os.getcwd() if kind != "pbs" else str(Path.home())
     command = [sys.executable, str(HERE), number]
     nowhere = subprocess.DEVNULL  # or who submits would wait for its end
     job = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, cwd=folder, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=nowhere,
+        stderr=nowhere,
+        cwd=folder,
+        start_new_session=True,
+        env=os.environ | {own_number: known_as},
     )
     assert job.stdin is not None
     (JOBS / number).write_text(f"running {job.pid}")
     job.stdin.write(script.encode())
     job.stdin.close()
-    return number
+    return known_as
 
 
 def run(number: str) -> None:
@@ -93,7 +101,7 @@ def answer() -> tuple[int, str]:
     """Exit code and words of a command."""
     if COMMAND == "qsub":
         kind = "sge" if "-terse" in WORDS else "pbs"
-        return 0, submit(kind) + ("" if kind == "sge" else ".server")
+        return 0, submit(kind)
     if COMMAND == "bsub":
         return 0, f"Job <{submit('lsf')}> is submitted to default queue <normal>."
     number = WORDS[-1]

@@ -73,12 +73,13 @@ def test_mutants_that_change_nothing_are_of_lines_that_exist() -> None:
     for known in KNOWN:
         file, _, mutant = known.partition(": ")
         lines = (ROOT / "workflow/neurotier" / file).read_text().splitlines()
-        assert any(line.strip() and mutant.startswith(f"{line.strip()}:") for line in lines), known
+        exists = any(line.strip() and mutant.startswith(f"{line.strip()}:") for line in lines)
+        assert exists, f"KNOWN in tests/mutants.py has a line that is no longer in the file: {known}"
 
 
 def test_the_text_that_a_planted_bug_replaces_is_there_once() -> None:
     counts = {bug.name: (ROOT / "workflow" / bug.file).read_text().count(bug.old) for bug in BUGS}
-    assert counts == dict.fromkeys(counts, 1)
+    assert counts == dict.fromkeys(counts, 1), "BUGS in tests/planted_bugs.py has a text that is not there once"
 
 
 def test_rules_that_go_to_a_cluster_are_there_and_each_has_a_job_that_tries_the_cluster() -> None:

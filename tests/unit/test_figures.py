@@ -17,9 +17,9 @@ from neurotier.meter.usage import LABELS
 from neurotier.pages.kit.chart import TITLE, Chart, house_style, hover
 from neurotier.pages.kit.lines import Lines, measured
 from neurotier.pages.report import PAGE
-from neurotier.pages.report.data import ReportData, collect, doubts, participant_jobs
+from neurotier.pages.report.data import SHOWN_COLUMNS, SUMMED, ReportData, collect, doubts, participant_jobs
 from neurotier.pages.report.figures import account, brain_volume, gantt
-from neurotier.pages.report.page import time_line
+from neurotier.pages.report.page import participants, time_line
 from neurotier.storage.spread import Spread
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 
@@ -111,6 +111,13 @@ def test_causes_of_a_participant_are_unknown_if_its_longest_phase_has_no_account
     (job,) = participant_jobs(rows)
     assert time_line([job]) == "A participant took 20.1 s (medians): 10.0 s of CPU time."
     assert (job["account_run_queue_s"], job["account_block_io_s"]) == (None, None)
+
+
+def test_columns_that_are_summed_are_read_and_shown(tmp_path: Path) -> None:
+    data = collect(*make_results(tmp_path, 2))
+    columns = participants(data).columns.split()
+    assert {*SUMMED} <= {*columns} & {*SHOWN_COLUMNS["profile"]}
+    assert all(job.keys() >= {*SUMMED} for job in data.jobs)
 
 
 def test_sentences_state_the_finding(tmp_path: Path) -> None:

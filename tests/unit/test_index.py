@@ -15,13 +15,17 @@ from typing import Any
 import pytest
 import yaml
 from configured import settings_at
+from neurotier.analysis.activity import CHOOSING
 from neurotier.core.errors import InputError, ToolError
 from neurotier.core.files import write_text
 from neurotier.core.foreign import open_in_dataset
+from neurotier.core.places import Places
+from neurotier.core.settings import DatasetSettings
 from neurotier.dataset.bids import Image
 from neurotier.dataset.index import Index, changed_since, index_dataset, list_tree
 from neurotier.dataset.source import Dataset, plain_sites
 from neurotier.dataset.validation import validate
+from neurotier.run.plan import Plan
 from support import by_an_ordinary_user, committed, plain_dataset, quiet, t1w
 
 SETTINGS = settings_at().dataset
@@ -263,6 +267,18 @@ def test_an_image_that_must_not_be_read_has_nobody_indexed_at_each_start(
 )
 def test_filters(dataset: Path, filters: str, count: int) -> None:
     assert len(index(dataset, **yaml.safe_load(filters)).images) == count
+
+
+SELECT_NOTHING = "source concurrent_gets get_attempts get_backoff_s drop validation ahead"
+
+
+def test_the_dataset_is_indexed_again_if_a_key_that_selects_images_changes(tmp_path: Path) -> None:
+    """A key is among the filters (``CHOOSING``), or is named here as one on which the index does not depend."""
+    settings = settings_at(tmp_path, dataset={"source": "bids"})
+    filters = Plan(settings, Places.from_settings(settings)).filters()
+    assert {*filters, *SELECT_NOTHING.split()} == {*DatasetSettings.__annotations__}
+    assert not filters.keys() & {*SELECT_NOTHING.split()}
+    assert set(CHOOSING) <= filters.keys()
 
 
 FILES = """

@@ -24,6 +24,7 @@ from neurotier.core.errors import TierError, ToolError
 from neurotier.core.private import private_folder, read_private
 from neurotier.core.processes import marked
 from neurotier.core.tables import Row
+from neurotier.meter.usage import BYTES
 from neurotier.pages.staging import scaling
 from neurotier.storage.spread import MEASURED
 from neurotier.storage.staging import program
@@ -96,6 +97,13 @@ def test_every_reader_gets_its_part_of_what_is_written() -> None:
         assert got == list(range(writers * one.pieces_per_writer))
     weak = exchange(Path(), Path(), readers=3)
     assert [weak.pieces_of_reader(reader) for reader in range(3)] == [[0], [1], [0]]
+
+
+def test_bytes_read_from_devices_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were the third figure, wherever the meter had them."""
+    monkeypatch.setattr(program, "BYTES", ["calls", *BYTES])
+    monkeypatch.setattr(program, "read_io", lambda _: [9, *(name == "device_read_bytes" for name in BYTES)])
+    assert program.device_read_bytes([1, 2]) == 2
 
 
 def test_other_bytes_are_seen(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_what_a_file_takes_was_between_the_least_and_the_most_of_all_operations(
     for low_s, high_s, low, high in ((2.0, 5.0, 2 / 3, 5 / 3), (3.6, 2.4, 1.0, 1.0)):
         took |= {"low_s": low_s, "high_s": high_s}
         rows: Rows = [
-            {"part": "files", "streams": 1, "kind": "block"} | {f"operation_{name}": took[name] / by for name in took}
-            for by in (1, 2)
+            {"pattern": name, "streams": 1, "kind": "block"} | {f"operation_{name}": took[name] / by for name in took}
+            for name, by in (("make", 1), ("look", 2), ("flush", 3))  # participants do not flush their files
         ]
         found = file_costs(rows)[1]
         assert [found.cpu_s, found.wait_s, found.low, found.high] == pytest.approx([1.5, 3.0, low, high])

@@ -51,6 +51,9 @@ def test_a_job_is_submitted_followed_and_missed_when_it_is_killed(project: Proje
     ended = project.succeeds("participants", "--profile", "site", cores=0, tool="noop")
     assert states(project) == ["ended 265", "ended 0"], ended.output
     assert len(project.records()) == 2
+    (noted,) = project.results.glob("state/jobs/*.json")
+    jobs = [(row["source"], row["members"], row["submitted_s"] is None) for row in read_json(noted)["rows"]]
+    assert jobs == [("head", None, False), ("job", "sub-01 sub-02", False)], "a job's own notes are found by its number"
 
 
 @pytest.mark.nightly

@@ -30,7 +30,8 @@ NOT_OPTIONS = ("image", "name", "work_factor")
 
 
 CHOOSING = ("sessions", "runs")
-"""Keys of the dataset that select which of a participant's files an app gets; those of a tool are named as inputs."""
+"""Keys of the dataset, lists, that select which of a participant's files are analysed: if one changes, the dataset is
+indexed again. They are recorded for an app; files of a tool are named as inputs."""
 
 
 def how_of(

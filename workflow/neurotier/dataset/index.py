@@ -151,7 +151,7 @@ def index_dataset(
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
         check_known("runs", "run", settings.runs, (image.bids_run for image in images))
     asked = [image for image in images if is_participant(image.label)]
-    selected = filter_images(asked, settings.sessions, settings.runs, is_app)
+    selected = filter_images(asked, settings, is_app)
     if not selected:
         raise InputError("nothing is left to analyse", where, "see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
@@ -430,22 +430,21 @@ def participants_of(dataset: Path, site: str, links_to: Sequence[str], kind: str
 # The selection.
 
 
-def filter_images(
-    images: Sequence[Image], sessions: Sequence[str | int], runs: Sequence[str | int], of_none: bool
-) -> list[Image]:
-    """The images that the filters for sessions and runs select.
+def filter_images(images: Sequence[Image], settings: DatasetSettings, of_none: bool) -> list[Image]:
+    """The images that the filters for sessions and runs select
+    (:data:`CHOOSING <neurotier.analysis.activity.CHOOSING>` has their keys).
 
     Parameters
     ----------
     images
         Images of one or more participants.
-    sessions, runs
-        Labels; an empty filter selects all.
+    settings
+        With labels of sessions and runs; an empty filter selects all.
     of_none
         Whether files without a session or run, such as sidecars and field maps, go with every one of them, as apps
         expect. They are kept for participants who have at least one selected file.
     """
-    is_session, is_run = selector(sessions, "ses"), selector(runs, "run")
+    is_session, is_run = selector(settings.sessions, "ses"), selector(settings.runs, "run")
     named = [image for image in images if is_session(image.session) and is_run(image.bids_run)]
     if not of_none:
         return named

@@ -244,7 +244,8 @@ def read_proc(path: str) -> bytes:
 
 
 def read_io(path: str) -> list[int]:
-    """Logical bytes read and written, device bytes read and written, of an ``io`` file of /proc."""
+    """Logical bytes read and written, device bytes read and written, of an ``io`` file of /proc, in the order of
+    :data:`neurotier.meter.usage.BYTES`. Further figures follow these: a rehearsal takes the first two."""
     read_logical, written_logical, _, _, read_device, written_device, cancelled = map(
         int, read_proc(path).split()[1::2]
     )

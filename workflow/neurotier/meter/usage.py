@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 COUNTS = ("minor_faults", "major_faults", "voluntary_switches", "involuntary_switches")
 BYTES = ("logical_read_bytes", "logical_written_bytes", "device_read_bytes", "device_written_bytes")
+"""Figures that are summed over a tree. Each also has a place in :class:`Usage`, in ``FIELDS`` and ``Branch`` of
+:mod:`neurotier.meter.records`, and in the table ``usage``. A count is read from ``rusage`` (:meth:`Usage.add_spent`)
+and from procfs (``take_process`` in :mod:`neurotier.meter.lap`); bytes are read by
+:func:`neurotier.meter.tree.read_io`, in this order."""
 
 LABELS = {
     "account_user_s": "CPU, user",

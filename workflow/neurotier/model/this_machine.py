@@ -123,16 +123,16 @@ def figures_of(rows: Rows) -> TierFigures:
 
 
 def file_costs(rows: Rows) -> dict[int, FileCost]:
-    """What a small file costs, by the number of concurrent streams."""
-    named = grouped((row["streams"], row) for row in rows if row["part"] == "files")
+    """What a small file costs a participant, who does these three operations, by the number of concurrent streams."""
+    named = grouped((row["streams"], row) for row in rows if row["pattern"] in ("make", "look", "remove"))
     costs = {}
     for streams, each in named.items():
-        cpu_s = sum(row["operation_cpu_s"] for row in each)
+        cpu_s, wait_s, low_s, high_s = (
+            sum(row[f"operation_{figure}_s"] for row in each) for figure in ("cpu", "wait", "low", "high")
+        )
+        spread = min(1.0, low_s / (cpu_s + wait_s)), max(1.0, high_s / (cpu_s + wait_s))
         # memory has nothing to wait for: time that is not accounted for was taken by a virtual machine's host
-        wait_s = 0.0 if is_in_memory(rows[0]["kind"]) else sum(row["operation_wait_s"] for row in each)
-        low_s, high_s = (sum(row[f"operation_{end}_s"] for row in each) for end in ("low", "high"))
-        both_s = sum(row["operation_cpu_s"] + row["operation_wait_s"] for row in each)
-        costs[streams] = FileCost(cpu_s, wait_s, min(1.0, low_s / both_s), max(1.0, high_s / both_s))
+        costs[streams] = FileCost(cpu_s, 0.0 if is_in_memory(rows[0]["kind"]) else wait_s, *spread)
     return costs
 
 

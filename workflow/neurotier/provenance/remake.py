@@ -286,4 +286,4 @@ def images_of(raw: Path, participant: str, paths: Sequence[str], settings: Setti
     if not settings.is_app:
         return [read_image(path, "") for path in paths]
     files = [file for file in index_site(raw, "", settings.app.suffixes)[0] if file.participant == participant]
-    return filter_images(files, settings.dataset.sessions, settings.dataset.runs, of_none=True)
+    return filter_images(files, settings.dataset, of_none=True)

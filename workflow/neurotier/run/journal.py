@@ -32,7 +32,8 @@ LARGEST_BYTES = 16 << 20
 """Most bytes that are read of one process's file, or of another file that may be long."""
 
 NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-"""Environment variables with a job's number, of Slurm, PBS, LSF and SGE."""
+"""Environment variables with a job's number, of Slurm, PBS, LSF and SGE, as the command that submits prints it.
+Without one, ``jobs.tsv`` has two rows for the job of a share: one by the head and one by the job."""
 
 MEGABYTE = 1 << 20
 """Slurm's unit of memory, bytes."""

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from neurotier.analysis.activity import CHOOSING
 from neurotier.analysis.app import app_name, app_options
 from neurotier.analysis.needs import content_keys
 from neurotier.containers.reference import image_identity
@@ -304,7 +305,7 @@ class Plan(Needs):
     def filters(self) -> Record:
         """The selection: if it changes, the dataset is indexed again."""
         dataset = self.settings.dataset
-        chosen = {key: getattr(dataset, key) for key in ("participants", "sessions", "runs", "links_to")}
+        chosen = {key: getattr(dataset, key) for key in ("participants", *CHOOSING, "links_to")}
         return self.clone_params() | chosen | ({"suffixes": self.settings.app.suffixes} if self.is_app else {})
 
     def clone_params(self) -> Record:

@@ -30,12 +30,15 @@ TABLES = (
 )
 """The tables, by their paths in the results folder."""
 
+SUMMED = ("staged_bytes",)
+"""Columns of the profile that the table of participants shows as sums over phases, besides its times."""
+
 SHOWN_COLUMNS = {
     "images": ("participant",),
     "profile": (
         *("run", "participant", "phase", "work_tier", "start_s", "end_s", "wall_s", "user_s", "cpu_s"),
         *("account", *ACCOUNT, "residual_s", "run_queue_s", "block_io_s", "memory_stall_s"),
-        *("max_rss_bytes", "staged_bytes", "left_behind", "input_bytes", "input_resident_before"),
+        *("max_rss_bytes", *SUMMED, "left_behind", "input_bytes", "input_resident_before"),
     ),
     "group": ("participant", "site", "image", "brain_voxels", "brain_volume_mm3", "robust_z", "outlier"),
 }
@@ -165,7 +168,7 @@ def participant_jobs(profile: Iterable[Row]) -> Rows:
     for (participant, run), phases in grouped(((row["participant"], row["run"]), row) for row in profile).items():
         found: Row = {"participant": participant, "run": run, "phases": phases}
         found["start_s"] = min(row["start_s"] for row in phases)
-        found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", "staged_bytes")}
+        found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", *SUMMED)}
         found |= {name: account_sum_s(phases, name) for name in ACCOUNT}
         found |= {f"{phase}_s": total(row["wall_s"] for row in phases if row["phase"] == phase) for phase in PHASES}
         rows.append(found | {"peak_memory_bytes": max(row["max_rss_bytes"] for row in phases)})

@@ -40,6 +40,7 @@ from neurotier.pages.report.answers import run_answers
 from neurotier.pages.report.data import (
     LEAST_MM3,
     MOST_MM3,
+    SUMMED,
     TABLES,
     Record,
     ReportData,
@@ -365,7 +366,8 @@ def participants(data: ReportData) -> Section:
     by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
     of_phases, run = " ".join(f"{phase}_s" for phase in PHASES), "run" * several
     columns = (
-        f"participant masks log wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes staged_bytes {run}"
+        f"participant masks log wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes"
+        f" {' '.join(SUMMED)} {run}"
     )
     rows = [
         job

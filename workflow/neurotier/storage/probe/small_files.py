@@ -30,6 +30,8 @@ from neurotier.meter.tree import queued_s
 from neurotier.storage.calls import run_call
 
 OPERATIONS = ("make", "look", "remove")
+"""What is done with each file, in this order. The prediction adds the costs of these three (``file_costs`` in
+:mod:`neurotier.model.this_machine`)."""
 
 FILES, FILES_OF_EACH = 500, 100
 """Number of files of all streams together, or of each stream if that makes more; fewer if the time slice or the room

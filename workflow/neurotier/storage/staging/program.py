@@ -19,6 +19,7 @@ from neurotier.core.errors import NeurotierError, ToolError, one_line
 from neurotier.core.files import Record, read_json
 from neurotier.core.parallelism import span_s
 from neurotier.meter.tree import read_io
+from neurotier.meter.usage import BYTES
 from neurotier.storage.staging.exchange import Exchange
 
 
@@ -116,7 +117,7 @@ def timed_step(exchange: Exchange, service: Service) -> Record:
 def device_read_bytes(pids: list[int]) -> int | None:
     """Bytes that processes have read from devices; ``None`` if the kernel does not report it or a process has ended."""
     try:
-        return sum(read_io(f"/proc/{pid}/io")[2] for pid in pids)
+        return sum(read_io(f"/proc/{pid}/io")[BYTES.index("device_read_bytes")] for pid in pids)
     except OSError:
         return None
 
