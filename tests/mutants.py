@@ -100,9 +100,9 @@ KNOWN: dict[str, str] = {
     "model/fluid.py: self.begin(len(tasks) + len(jobs) + number, self.fetch(number, arrival)): len(tasks) + "
     "len(jobs) + number -> (len(tasks) + len(jobs) - number)": "an order of equals",
     "advice/predict.py: FURTHEST = math.log(10): 10 -> (20)": ANY,
-    'advice/table.py: room_mb, room = limits.get("mem_mb", 1 << 60), sum(work) if free_bytes is None else '
+    'advice/table.py: room_mb, room = limits.get("mem_mb", 1 << 60) or 1, sum(work) if free_bytes is None else '
     "max(1, free_bytes): 1 -> (2)": ANY,
-    'advice/table.py: room_mb, room = limits.get("mem_mb", 1 << 60), sum(work) if free_bytes is None else '
+    'advice/table.py: room_mb, room = limits.get("mem_mb", 1 << 60) or 1, sum(work) if free_bytes is None else '
     "max(1, free_bytes): 60 -> (120)": ANY,
     "run/pool.py: RESERVE_BYTES = 100_000_000: 100_000_000 -> (200000000)": ANY,
     "advice/calibration.py: scale = max(sizes) or 1.0  # both columns need one magnitude, or the "
