@@ -23,6 +23,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -45,19 +46,25 @@ PROTECTED = "NEUROTIER_MUTANTS_ARE_PROTECTED"
 
 READ_ONLY = """
 set -e
-mount --rbind /tmp /tmp
-mount --rbind /var/tmp /var/tmp
-for folder in $(findmnt --raw --noheadings --output TARGET) /tmp/*/ /var/tmp/*/; do
-    case $folder in /proc* | /sys* | /dev* | /run* | /tmp | /tmp/*[!/] | /var/tmp | /var/tmp/*[!/]) continue ;; esac
-    mountpoint --quiet "$folder" || mount --rbind "$folder" "$folder"
+own=$1 checkout=$2
+shift 2
+mounted=$(findmnt --raw --noheadings --output TARGET)
+mkdir --parents "$own/tmp" "$own/var/tmp/home" "$own$checkout"
+chmod 1777 "$own/tmp" "$own/var/tmp"
+mount --bind "$checkout" "$own$checkout"  # it may lie in a temporary folder
+mount -o remount,bind,ro "$own$checkout"
+mount --rbind "$own/tmp" /tmp
+mount --rbind "$own/var/tmp" /var/tmp
+for folder in $mounted; do
+    case $folder in /proc* | /sys* | /dev* | /run* | /tmp* | /var/tmp*) continue ;; esac
     mount -o remount,bind,ro "$folder"
 done
 mount -t tmpfs -o mode=1777 empty /dev/shm
-export HOME=$(mktemp --directory /var/tmp/home-XXXXXX)
-trap 'rm -rf "$HOME"' EXIT
-setpriv --inh-caps=-all --ambient-caps=-all "$@"
+cd "$checkout"
+HOME=/var/tmp/home setpriv --inh-caps=-all --ambient-caps=-all "$@"
 """
-"""Has a command find everything read-only but what it makes in temporary folders: a mutant has deleted a checkout."""
+"""Has a command find everything read-only, and temporary folders of its own in which there is nothing of others: a
+mutant has deleted a checkout."""
 
 PATIENCE, PATIENCE_S = 4.0, 5.0
 """A mutant never ends, and is noticed, if its trials take so many times as long as without it, and so many s."""
@@ -403,6 +410,14 @@ def files_below(room: str) -> tuple[Path, ...]:
     return (place,) if place.suffix else tuple(sorted(one.relative_to(ROOT) for one in (ROOT / place).rglob("*.py")))
 
 
+def run_protected(command: Sequence[str]) -> int:
+    """Run a command where :data:`READ_ONLY` holds; returns its exit code."""
+    space = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-current-user", "--keep-caps"])]
+    with tempfile.TemporaryDirectory(prefix="mutants-", dir="/var/tmp") as own:
+        guarded = [*space, "sh", "-c", READ_ONLY, "sh", own, str(ROOT), *command]
+        return subprocess.run(guarded, env={**os.environ, PROTECTED: "1"}).returncode
+
+
 def main() -> int:
     """Try the mutants that a seed draws; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -411,9 +426,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     if PROTECTED not in os.environ:
-        own_space = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-current-user", "--keep-caps"])]
-        command = [*own_space, "sh", "-c", READ_ONLY, "sh", sys.executable, *sys.argv]
-        return subprocess.run(command, env={**os.environ, PROTECTED: "1"}).returncode
+        return run_protected([sys.executable, str(ROOT / "tests/mutants.py"), *sys.argv[1:]])
     files_of = {room: files_below(room) for room in asked.rooms}
     everything = {one: room for room, files in files_of.items() for file in files for one in mutants_of(file)}
     everything = {one: room for one, room in everything.items() if said(one) not in KNOWN}

@@ -95,4 +95,4 @@ def mount(folder: Path, served: Path, mounted: Path, more: Sequence[str]) -> Non
         *(f"UserKnownHostsFile={folder / 'known_hosts'}", "kernel_cache", "auto_cache", "allow_other"),
     ]
     command = ["sshfs", f"root@{THERE}:{served}", str(mounted), "-o", ",".join(options)]
-    wait_for(lambda: subprocess.run(command, capture_output=True).returncode == 0)
+    wait_for(lambda: subprocess.run(command, capture_output=True).returncode == 0, within_s=120)

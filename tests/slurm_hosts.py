@@ -23,10 +23,8 @@ LOGIN = "login"
 NODE_MIB = 5000
 """Memory of a node."""
 
-
 SCRATCH_MIB = 400
 """Size of the tmpfs ``memory`` in the scratch space of a node."""
-
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 

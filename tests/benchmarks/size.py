@@ -30,7 +30,7 @@ STEP = "import sys; sys.path[:0] = sys.argv[1:3]; import size; size.take_step(*s
 
 
 def make(places: Places, settings: Settings, count: int) -> None:
-    """The dataset, the records of everyone, their derivatives and the facts of the run; nothing is flushed."""
+    """The dataset, the records of everyone, their derivatives and the facts of the run; records are not flushed."""
     dataset, everyone = places.results / "bids", names(count)
     phases = grouped((row["participant"], row) for row in profile_rows(everyone, SLOTS))
     images = measured([image for number, name in enumerate(everyone) for image in images_of(name, number)])

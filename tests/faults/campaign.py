@@ -161,7 +161,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 def describe(outcome: Outcome, only: str = "") -> str:
     """A violation: how to repeat it, what was violated, and what was said."""
     seed, _, number = outcome.name.partition("-")
-    again = f"make faults SEED={seed} TRIAL={number} ONLY={only}"
+    again = f"make faults SEED={seed} TRIAL={number}" + (f" ONLY={only}" if only else "")
     lines = [
         f"{'VIOLATION' if outcome.violations else 'kept'} {outcome.kind}: {again}",
         f"  fault: {outcome.fault}",

@@ -24,7 +24,7 @@ from slurm_hosts import USER, becoming, give
 from support import NOBODY, ROOT, STAND_INS, Ended, Project, git, private_folder, script, t1w
 
 OTHER_USER = NOBODY
-"""Processes of the attacker run under it; an ordinary user's runs are attacked."""
+"""Processes of the attacker run under it."""
 
 WORD = "planted"
 """A password."""
@@ -83,7 +83,7 @@ def as_other_user(script: str) -> None:
 
 @pytest.fixture
 def ordinary(tier: Path) -> Project:
-    """A project of an ordinary user, in a home with 26 files where a run would look for what it may remove."""
+    """The attacked project, in an ordinary user's home with 26 files where a run would look for what it may remove."""
     home = tier / "home"
     project = Project.at(home / "project", before=partial(becoming, USER, home))
     project.heads("01")

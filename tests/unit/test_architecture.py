@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutants import KNOWN
+from mutants import KNOWN, run_protected
 from neurotier.core.configuration import WORKLOADS
 from neurotier.core.places import file_of
 from neurotier.core.processes import THREADS
@@ -75,6 +75,13 @@ def test_mutants_that_change_nothing_are_of_lines_that_exist() -> None:
         lines = (ROOT / "workflow/neurotier" / file).read_text().splitlines()
         exists = any(line.strip() and mutant.startswith(f"{line.strip()}:") for line in lines)
         assert exists, f"KNOWN in tests/mutants.py has a line that is no longer in the file: {known}"
+
+
+def test_a_mutant_deletes_nothing_but_what_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "of_another").touch()
+    alone = f"test -w /tmp && test -w /var/tmp && test -w $HOME && test ! -w {ROOT} && test ! -e {tmp_path}"
+    assert run_protected(["sh", "-c", f"rm -r {tmp_path}; {alone}"]) == 0
+    assert (tmp_path / "of_another").exists()
 
 
 def test_the_text_that_a_planted_bug_replaces_is_there_once() -> None:

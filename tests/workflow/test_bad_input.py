@@ -140,6 +140,7 @@ def test_configuration_that_is_wrong(project: Project) -> None:
     [
         (["--config", "results=mine", "all"], "--config: Config entries have to be"),
         (["--dry-run", "--config", "dataset.source=x"], "Write --config 'dataset={source: X}'"),
+        (["--config", "placement={work:tmpfs}"], "config key placement.work:tmpfs: unknown key; write a space after"),
         (["--configfile", "mine.yaml"], "--configfile: No such file or directory: 'mine.yaml'; correct the path"),
         (
             ["--configfile", "dated/own.yaml", "--directory", "dated"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import os
 import random
@@ -29,7 +30,7 @@ from container_images import Engine, make_tiny
 from faults import heads
 from modules import configure_two, counted_masks
 from shown_values import shown
-from slurm_cluster import Cluster, NotHereError, nodes_in, slurm, succeeds
+from slurm_cluster import LINK, LOCK, Cluster, NotHereError, nodes_in, slurm, succeeds
 from slurm_hosts import LOGIN, NODES, SCRATCH_MIB, USER, give, has_memory_limits
 from support import (
     SNAKEMAKE,
@@ -240,6 +241,14 @@ def test_results_are_those_of_a_local_run(
     page = project.page("report")
     assert "Jobs of the cluster" in page
     assert f"All participants ran on one node, {analysis['node']}" in page
+
+
+def test_another_run_of_tests_has_to_wait_for_this_cluster(cluster: Cluster) -> None:
+    """Both would have the same link and ports; and what one stops is its own."""
+    Cluster(cluster.folder / "another").stop()
+    assert LINK.readlink() == cluster.folder / "slurm.conf"
+    with LOCK.open() as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.mark.nightly
