@@ -271,7 +271,8 @@ def test_the_room_of_each_tier_is_set_against_its_roles(tmp_path: Path, monkeypa
     own, free_bytes = free_on(tier)
     assert 0 < (free_bytes or 0) <= tier.usable_bytes() + (1 << 30)
     assert free_on(tier._replace(path=tmp_path / "gone"))[1] is None
-    assert free_on(tier._replace(name="beside", path=tmp_path))[0] == own, "it is on the same file system"
+    (tmp_path / "beside").mkdir()
+    assert free_on(tier._replace(name="beside", path=tmp_path / "beside"))[0] == own, "it is on the same file system"
     alone = [free_on(tier._replace(name=name, capacity_bytes=5)) for name in ("disk", "beside")]
     assert len({own, *(room for room, _ in alone)}) == 3, "each may take as much"
     quota = shutil.disk_usage(tmp_path)._replace(total=9)

@@ -232,10 +232,10 @@ def test_who_needs_more_memory_or_room_than_is_left_waits_and_the_others_wait_be
     """Four take 8 s, of whom two, one and one have room at once, and six take 1 s: 10 s were predicted."""
     people = [Participant(8, share=0.5)] * 3 + [Participant(8, share=0.6)] + [Participant(1, share=0.2)] * 6
     known = costs("compute", wait_s=(0, 1))
-    for copiers, expected_s in ((0, 8 + 8 + 8), (1, 8 + 1 + 1)):
+    for copiers in (0, 1):  # who copies while others compute has memory and room, too
         made = workload_of(people, known, STORAGE, Fetching(), 4, [[*range(10)]], known, copiers)
         found = simulate(made, Machine(Processors(8, 8), PageCache(1e9)), parallelism=5)
-        assert found.makespan_s == pytest.approx(expected_s), "where some copy, there is room for all"
+        assert found.makespan_s == pytest.approx(8 + 8 + 8)
     (alone,) = workload_of([Participant(8, share=1.0)], known, STORAGE, Fetching(), 4, [[0]], known).tasks
     assert [step.kind for step in alone if step.phase == "room"] == ["take", "give"]
 

@@ -39,6 +39,7 @@ from support import (
     PATIENCE_S,
     committed,
     git,
+    plain_dataset,
     private_folder,
     quiet,
     script,
@@ -146,6 +147,12 @@ def test_who_fails_or_could_not_be_fetched_keeps_no_old_record(tmp_path: Path) -
     assert done_in(results) == []
     assert read_json(places_of(results).failure("sub-01"))["exit_code"] == 70
     assert read_json(results / "state/shares/1-of-1") == {"failed": {"sub-01": 70, "sub-02": 69}}
+    write_json(results / "index/tool.json", {"name": "noop", "version": "1"})
+    said_by(job(results, NEUROTIER_RUN="again"))
+    plain_dataset(tmp_path / "bids", {t1w("01"): b"no image"})
+    write_json(results / "state/runs/forced.json", {"forced": True})
+    said_by(job(results, NEUROTIER_RUN="forced"))
+    assert done_in(results) == []
 
 
 def test_nobody_of_a_dataset_that_must_be_valid_is_analysed_if_it_is_not_or_nobody_has_looked(tmp_path: Path) -> None:

@@ -27,8 +27,10 @@ with raising_interrupted():
 def started(run: str, *command: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of a run, which is killed at the end."""
     with subprocess.Popen(command or ("sleep", "1000"), env={**os.environ, RUN: run}) as process:
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_those_of_the_runs_are_found_and_no_others() -> None:

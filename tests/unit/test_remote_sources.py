@@ -131,6 +131,7 @@ def test_contents_travel_over_http_and_outages_and_pages_in_their_place_are_outl
     assert not image.exists()
     web.down = 2
     assert get_images(dataset.path, [IMAGE], SETTINGS, quiet) == 1
+    assert web.down == 0
     assert image.stat().st_size == size_bytes
     assert fetched(dataset) == 0
     drop_images(dataset.path, [IMAGE])

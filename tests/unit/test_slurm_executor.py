@@ -220,7 +220,7 @@ def looked_at(job: Any, squeue: str, numbers: str = "7", has_avoided: bool = Fal
     script(folder / "scancel", f'echo "$@" >>{folder}/cancelled')
     executor = executor_of(keep_successful_logs=True)
     executor.names, executor.has_avoided = {"off": ("n7", "n[8-9]"), "y": ()}, has_avoided
-    executor.places = SimpleNamespace()
+    executor.places = SimpleNamespace(note=job.note) if job.wildcards_dict else None  # users' own rules have none
     jobs = [SubmittedJobInfo(job, external_jobid=number, aux={"slurm_logfile": job.log}) for number in numbers.split()]
 
     async def left() -> list[SubmittedJobInfo]:
@@ -234,7 +234,7 @@ def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A job of a share, whose log has one line, and which has noted nothing about itself."""
     (log := tmp_path / "7.log").write_text("job\n")
     job = SimpleNamespace(name="analyze", wildcards_dict={"share": "1-of-2"}, attempt=1, note={}, log=log)
-    monkeypatch.setattr(own, "last_notes", lambda _: {"7": job.note})
+    monkeypatch.setattr(own, "last_notes", lambda places: {"7": places.note})
     return job
 
 

@@ -160,9 +160,11 @@ def owned(folder: Path, space: Sequence[str] = (), how: str = "") -> Iterator[su
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout
         assert owner.stdout.readline() == "made\n"
-        yield owner
-        owner.kill()
-        owner.wait()  # before its input ends, by which it would remove its folder itself
+        try:
+            yield owner
+        finally:
+            owner.kill()
+            owner.wait()  # before its input ends, by which it would remove its folder itself
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def workload_of(
     for members in (sorted(job, key=arrivals.__contains__) for job in jobs):
         own, alone = storage if len(tasks) < first else warm, len(members) == 1
         copying = max(0, min(copiers, len(members) - first))
-        # shares of what there is, with a margin for rounding; where some copy while others compute, it suffices
+        # the room is the shares of what there is, with a margin for rounding
         slots = {"room": 1.001, "stage_in": copying, "compute": first, "stage_out": copying}
         # participants of a job are forks of one process, which loads the programs that all use
         load = Step(LAUNCH, "wait", sum(own.load_s.values()))
@@ -178,7 +178,7 @@ def workload_of(
         for position in members:
             each = steps(participants[position], *((costs, own) if alone else (copied, warm)))
             take = Step("room", "take", participants[position].share)
-            each = in_slots(each) if copying else [take, *each, replace(take, kind="give")]
+            each = [take, *(in_slots(each) if copying else each), replace(take, kind="give")]
             tasks.append((*arrivals.get(position, ()), *each))
     fetches = [fetching.steps(participants[position]) for position in fetched]
     return Workload(tasks, jobs=made, fetches=fetches, fetches_at_once=fetching.at_once)
