@@ -27,7 +27,7 @@ def make(folder: Path, **keys: object) -> tuple[Block, ...]:
 
 
 def task_of(place: Path, blocks: tuple[Block, ...], **keys: object) -> Task:
-    """A run in a place; one iteration, streaming, unless told otherwise."""
+    """A run in a place; one iteration, streaming, unless given otherwise."""
     task = Task(
         run="gnu-parallel/disk/1/1",
         tier="disk",

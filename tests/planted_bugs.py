@@ -261,7 +261,7 @@ def main(names: list[str]) -> int:
     try:
         with copy_of_checkout() as checkout:
             for bug in bugs:
-                with planted(bug, checkout):  # so that one that cannot be is told at once
+                with planted(bug, checkout):  # so that one that cannot be planted is an error at once
                     pass
             if code := exit_code(tuple(sorted({trial for bug in bugs for trial in bug.trials})), checkout):
                 raise NotPlantedError(f"without any bug, pytest ends with {code}; run the trials by themselves")

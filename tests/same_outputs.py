@@ -79,10 +79,10 @@ def main() -> int:
         for name in names:
             print(f"  {kind}: {name}")
     for page in sorted(options.before.glob("*.html")):
-        told, tells = sentences(page), sentences(options.after / page.name)
-        kept = len(set(told) & set(tells))
-        print(f"{page.name}: {kept} of {len(set(told))} lines kept")
-        for line in difflib.unified_diff(sorted(set(told)), sorted(set(tells)), lineterm="", n=0):
+        had, has = sentences(page), sentences(options.after / page.name)
+        kept = len(set(had) & set(has))
+        print(f"{page.name}: {kept} of {len(set(had))} lines kept")
+        for line in difflib.unified_diff(sorted(set(had)), sorted(set(has)), lineterm="", n=0):
             if line[:2] not in ("--", "++", "@@"):
                 print(f"  {line}")
     return 1 if lost or differing else 0

@@ -132,9 +132,9 @@ class Cluster:
             self.on_host(host, "umount", place)
 
     def kill_job(self, node: str, job: str) -> None:
-        """Kill all processes of a job before any of them hears of it; Slurm itself tells them first.
+        """Kill all processes of a job before any of them notices; Slurm itself sends them a signal first.
 
-        The script is the last to be killed: by its end Slurm learns of it, and tells those that are left.
+        The script is the last to be killed: by its end Slurm learns of it, and signals those that are left.
         """
         for act, step in ((psutil.Process.suspend, 1), (psutil.Process.kill, -1)):
             for process in psutil.Process(self.daemons[node].pid).children(recursive=True)[::step]:
@@ -212,8 +212,8 @@ class Cluster:
 
     def next_job(self) -> int:
         """The number of the next job, by the controller: the accounting hears of jobs seconds later."""
-        told = system("scontrol", "show", "config")
-        (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", told, re.MULTILINE)
+        shown = system("scontrol", "show", "config")
+        (number,) = re.findall(r"^NEXT_JOB_ID\s*=\s*(\d+)", shown, re.MULTILINE)
         return int(number)
 
     def queued(self) -> str:

@@ -581,7 +581,7 @@ def wait_for(
 
 
 def while_running(process: subprocess.Popen[Any]) -> Callable[[], bool]:
-    """A function that tells whether a process is still running."""
+    """A function that returns whether a process is still running."""
     return lambda: process.poll() is None
 
 

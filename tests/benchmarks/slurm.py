@@ -124,8 +124,8 @@ def compare(cluster: Cluster) -> None:
 def jobs_since(first: int) -> tuple[int, float]:
     """How many jobs there are from a number on, and the time from their first submission to their last end, s."""
     asked = ["squeue", "--noheader", "--states=all", "--array", "--format=%A %V %e"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    jobs = [line.split()[1:] for line in told.splitlines() if int(line.split()[0]) >= first]
+    queue = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    jobs = [line.split()[1:] for line in queue.splitlines() if int(line.split()[0]) >= first]
     begun, ended = ([datetime.fromisoformat(time) for time in times] for times in zip(*jobs, strict=True))
     return len(jobs), (max(ended) - min(begun)).total_seconds()
 

@@ -292,8 +292,8 @@ def main() -> int:
             for trial in campaign(run, options.times, options.seed):
                 trials.append(trial)
                 needed = f"{trial.submitted} of {trial.needed} jobs for {trial.missing} missing"
-                told = "; ".join(trial.violations) or "held"
-                print(f"{trial.fault} after {trial.moment_s:.1f} s, {needed}: {told}", flush=True)
+                verdict = "; ".join(trial.violations) or "held"
+                print(f"{trial.fault} after {trial.moment_s:.1f} s, {needed}: {verdict}", flush=True)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
     violated = sum(bool(trial.violations) for trial in trials)

@@ -78,11 +78,11 @@ def differing_tables(room: Room, reference: Reference) -> Iterator[str]:
             yield f"table: {name} is not there"
             continue
         own_text = path.read_text()
-        changing = ("content",) if name == "index/images.tsv" else ()  # a plain file's content is told by its time
+        changing = ("content",) if name == "index/images.tsv" else ()  # a plain file's content is known by its time
         if name in EXACT_TABLES and without(own_text, changing) != without(text, changing):
             yield f"table: {name} differs"
         elif name in MEASURED_TABLES and phases(own_text) != phases(text):
-            yield f"table: {name} tells of {phases(own_text)} instead of {phases(text)}"
+            yield f"table: {name} has {phases(own_text)} instead of {phases(text)}"
         elif own_text.splitlines()[:1] != text.splitlines()[:1]:
             yield f"table: the head of {name} differs"
         elif not name.startswith("profile/") and len(own_text.splitlines()) != len(text.splitlines()):

@@ -159,7 +159,7 @@ def power_cut_after(trial: Trial) -> None:
 
 
 def cut_power(trial: Trial, wait: Callable[[Running], bool]) -> None:
-    """What the small disk holds at a moment, of which it is told whether the run goes on, is all that is left."""
+    """Nothing is left but what the small disk holds when ``wait`` returns, which says whether the run goes on."""
     cut = trial.room.at / "cut.img"
 
     def disturb(running: Running) -> None:

@@ -200,9 +200,9 @@ def call_in_child(function: Callable[[], object], answer: Path) -> int:
     try:
         end_with_parent()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it tells
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it passes signals on
         answer.write_bytes(pickle.dumps(function()))
-    except SystemExit:  # it was told to end
+    except SystemExit:  # it was asked to end
         pass
     except BaseException:
         traceback.print_exc()

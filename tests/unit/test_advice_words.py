@@ -1,4 +1,4 @@
-"""What the advice judges and says: placements, its recommendation, and what report and campaign tell of it."""
+"""What the advice judges and says: placements, its recommendation, and what report and campaign say of it."""
 
 from __future__ import annotations
 

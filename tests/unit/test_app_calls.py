@@ -132,8 +132,8 @@ def test_an_exit_code_that_asks_for_it_has_the_app_tried_again_from_the_beginnin
     with pytest.raises(ToolError, match=f"^tiny: the app ended with exit code 75{last}: "):
         called.call(arguments=["--once"], retry_exit_codes=codes, attempts=attempts)
     said = "exit code 75 (one of app.retry_exit_codes): the app is started again"
-    told = [line for line in called.lines if line.startswith("neurotier")]
-    assert told == [f"neurotier: attempt {number} of 3: {said}" for number in range(1, made)]
+    lines = [line for line in called.lines if line.startswith("neurotier")]
+    assert lines == [f"neurotier: attempt {number} of 3: {said}" for number in range(1, made)]
 
 
 def test_an_app_reads_its_caches_and_cannot_write_to_them(called: Called, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_engine(engine: Engine, tmp_path: Path, tiny_image: Path, monkeypatch: p
 def test_a_kernel_without_descriptors_of_processes_is_enough(
     container: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of clusters, before Linux 5.3; one that does not start is told by its end there, too."""
+    """As those of clusters, before Linux 5.3; a container that does not start is noticed by its end there, too."""
     monkeypatch.delattr(os, "pidfd_open")
     assert inside(container, "true")[0] == 0
     with pytest.raises(ContainerError, match="missing or not readable"):

@@ -24,8 +24,9 @@ from neurotier.storage.spread import Spread
 from report_data import RUN, make_results, phase_row, run_row, sampled, without_account
 
 
-def test_numbers_add_up_to_the_table(tmp_path: Path) -> None:
-    places, settings = make_results(tmp_path, 60, earlier=20)
+@pytest.mark.parametrize(("count", "earlier"), [(5, 0), (60, 20)])
+def test_numbers_add_up_to_the_table(tmp_path: Path, count: int, earlier: int) -> None:
+    places, settings = make_results(tmp_path, count, earlier=earlier)
     content = collect(places, settings)
     PAGE.write(places, settings)
     by_cause, jobs, volumes = (
@@ -37,7 +38,7 @@ def test_numbers_add_up_to_the_table(tmp_path: Path) -> None:
     for prefix, rows in (("", profile), ("compute_", profile[profile.phase == "compute"])):
         drawn = by_cause[[f"{prefix}{column}" for column in columns]]
         assert drawn.sum().to_numpy() == pytest.approx(rows[columns].sum().to_numpy(), abs=1e-3)
-    assert jobs.participant.nunique() == 40, "only the last run"
+    assert jobs.participant.nunique() == count - earlier, "only the last run"
     assert jobs.end_s.max() == pytest.approx(content["runs"][-1]["makespan_s"], abs=1e-5)
     assert jobs.start_s.min() == 0
     assert volumes.brain_volume_cm3.sum() == pytest.approx(pd.DataFrame(content["group"]).brain_volume_mm3.sum() / 1000)

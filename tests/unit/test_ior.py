@@ -78,8 +78,8 @@ def test_fewer_processes_are_faster_for_sure_only_by_three_repetitions() -> None
     assert [fastest(line(*[8.0] * count), READ) for count in (1, 2, 3)] == [(2, False), (2, False), (2, True)]
 
 
-def test_processes_that_begin_too_far_apart_are_told_of(tmp_path: Path, memory: Path) -> None:
-    """On one node, too: what all of them reach is then told by their starts. IOR itself does not tell when."""
+def test_processes_that_begin_too_far_apart_are_named(tmp_path: Path, memory: Path) -> None:
+    """On one node, too: their starts say what all of them reach at once. IOR itself does not say when it starts."""
     (row,) = measured(tmp_path, memory, **TINY_IOR | {"processes": [2]})
     apart = row | {"write_span_s": 0.02, "write_start_spread_s": 0.005, "read_start_spread_s": 0.0}
     assert verdicts(Data({"ior": [apart]}, None))[1:] == [

@@ -175,14 +175,14 @@ def test_a_command_may_answer_to_a_signal_within_the_grace_time(grace_s: str, an
 
 
 def test_warning_signals_go_to_the_command_alone(tmp_path: Path) -> None:
-    child = "trap 'echo child >> told' USR1; while :; do sleep 0.05; done"
+    child = "trap 'echo child >> heard' USR1; while :; do sleep 0.05; done"
     script = (
-        f"trap 'echo command >> told; kill $!; exit 4' USR1; sh -c \"{child}\" & echo ready; while :; do wait; done"
+        f"trap 'echo command >> heard; kill $!; exit 4' USR1; sh -c \"{child}\" & echo ready; while :; do wait; done"
     )
     process = start("sh", "-c", script, cwd=tmp_path)
     process.send_signal(signal.SIGUSR1)
     assert process.wait(timeout=PATIENCE_S) == 4
-    assert (tmp_path / "told").read_text() == "command\n"
+    assert (tmp_path / "heard").read_text() == "command\n"
 
 
 @pytest.mark.parametrize("paused", ["never", "stopped", "frozen"])

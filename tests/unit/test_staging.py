@@ -27,7 +27,7 @@ from neurotier.core.tables import Row
 from neurotier.meter.usage import BYTES
 from neurotier.pages.staging import scaling
 from neurotier.storage.spread import MEASURED
-from neurotier.storage.staging import program
+from neurotier.storage.staging import program, supervise
 from neurotier.storage.staging.adios2 import answers, start_clients
 from neurotier.storage.staging.curves import longest_wait
 from neurotier.storage.staging.exchange import Exchange, Sink, Source
@@ -307,3 +307,10 @@ def test_a_ray_that_asks_nobody_for_a_token_is_refused(tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ToolError, match=r"^target staging: Ray 2\.51\.1 lets every user of this machine run programs"):
         require_engine("ray", "target staging")
+
+
+def test_an_engine_that_is_not_installed_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "find_spec", lambda _: None)
+    line = "target staging: engine adios2-bp5 needs the Python package adios2, which is not installed; pip install"
+    with pytest.raises(ToolError, match=f"^{line} 'neurotier\\[adios2\\]', or take another engine$"):
+        require_engine("adios2-bp5", "target staging")

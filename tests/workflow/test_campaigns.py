@@ -66,8 +66,8 @@ def test_runs_begin_cold_and_make_the_same(campaign: Project) -> None:
 
 
 def test_the_comparison_report_is_made_of_them(campaign: Project) -> None:
-    shown_runs = campaign.columns("placement repetitions", "comparison/figures/makespan.tsv")
-    assert shown_runs == ["disk 1", "memory 1"]
+    drawn = campaign.columns("placement repetitions", "comparison/figures/makespan.tsv")
+    assert drawn == ["disk 1", "memory 1"]
     compared = campaign.columns("origin cache work_tier", "comparison/compared_runs.tsv")
     assert set(compared) == {"campaign cold local", "campaign cold tmpfs"}
     page = campaign.page("comparison")
@@ -97,7 +97,7 @@ def test_what_is_there_is_not_run_again(campaign: Project, demo_source: Path) ->
 
 @pytest.mark.nightly
 def test_what_cannot_be_seen_to_be_cold_is_not_run() -> None:
-    """The kernel tells whether images are in memory to who owns them, or may write to them; here they are root's."""
+    """The kernel says whether a file is in memory only to its owner, or who may write to it; these are root's."""
     if os.getuid() != 0:
         missing("becoming another user needs root")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:

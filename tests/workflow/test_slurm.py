@@ -126,7 +126,7 @@ def kill(snakemake: Started) -> None:
 
 
 def queued(project: Project, *options: str) -> list[str]:
-    """What squeue tells the user of jobs; of the numbers of those that wait or run, if no more is said."""
+    """What squeue prints of the user's jobs: the numbers of those that wait or run, without further options."""
     return system(*project.before(), "squeue", "--me", "--noheader", "--format=%i", *options).split()
 
 
@@ -406,8 +406,8 @@ def test_jobs_of_a_dead_head_are_taken_over(cluster: Cluster, project: Project) 
     assert sorted(called(project)) == sorted(records(project)), "nobody was analysed twice"
     assert {state for (state,) in ended_since(cluster, first, "State")} == {"COMPLETED"}
     assert project.neurotier("jobs", "results").output == ""
-    told = [read_json(file)["rows"] for file in sorted((project.results / "state/jobs").glob("*.json"))]
-    assert [[row["state"] for row in rows] for rows in told] == [[], ["COMPLETED"] * 3]
+    jobs = [read_json(file)["rows"] for file in sorted((project.results / "state/jobs").glob("*.json"))]
+    assert [[row["state"] for row in rows] for rows in jobs] == [[], ["COMPLETED"] * 3]
 
 
 @pytest.mark.parametrize(
