@@ -213,6 +213,19 @@ def test_a_look_before_the_plugin_is_set_up_does_no_harm() -> None:
     assert asyncio.run(looked()) == []
 
 
+def test_a_further_attempt_is_submitted_though_slurm_was_asked_during_the_first(tmp_path: Path) -> None:
+    """It has the same name; that another job was refused meanwhile makes the executor ask what Slurm has."""
+    script(tmp_path / "squeue", "echo '7|RUNNING|first|None|n1|/\n8|PENDING|refused|None||/'")
+    executor, attached = executor_of(), list[str]()
+    executor._report_job_submission_threadsafe = lambda info: attached.append(info.job)
+    executor.names, executor.left, executor.refusal = {"first": (), "refused": ()}, {}, "limit reached"
+    executor.run_uuid = "refused"
+    assert executor.is_attached("refused"), "it was accepted, though sbatch failed"
+    executor.run_uuid = "first"
+    assert not executor.is_attached("first")
+    assert attached == ["refused"]
+
+
 def looked_at(job: Any, squeue: str, numbers: str = "7", has_avoided: bool = False) -> list[SubmittedJobInfo]:
     """The jobs that go on after a look at some, of which squeue prints the rest of a line; scancel notes its words."""
     folder = job.log.parent

@@ -153,7 +153,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
     submitted_s, seen_s
         When the youngest job was submitted, and when jobs of this run were last seen, s, by the monotonic clock.
     left
-        The numbers of the jobs that Slurm has, by name; ``None`` until Slurm has been asked.
+        The numbers of the jobs that Slurm has beside those of this run, by name; ``None`` until Slurm has been asked.
     places
         Places of the results, once a job of neurotier is submitted.
     names
@@ -263,7 +263,9 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
         """
         try:
             if self.left is None or self.refusal:
-                self.left = {queued.name: number for number, queued in slurm.queue().items()}
+                # Jobs that this run has submitted do not count: a further attempt has the name of the one that failed.
+                others = self.names.keys() - {self.run_uuid}
+                self.left = {job.name: number for number, job in slurm.queue().items() if job.name not in others}
         except BusyError as error:
             self.refusal = error.what
             return True
