@@ -69,7 +69,8 @@ def test_jobs_that_a_head_has_left_are_found_in_slurm_or_by_their_numbers(places
     with pytest.raises(BusyError, match="configuration source"):  # for a moment, on a cluster that has its jobs
         slurm.queue("--states=all")
     # Two of one that is heterogeneous, and others that have a number of ours now: one works for other results.
-    printed = "100+0 any '' 100+1 any '' 12_3 any '' 4711 any /elsewhere 55 neurotier-01234567-work ''"
+    # The name of one more has a line break.
+    printed = "100+0 any '' 100+1 any '' 12_3 any '' 4711 any /elsewhere 55 neurotier-01234567-work '' 8 'a\nb|c|d' ''"
     script(tmp_path / "squeue", f"printf '%s|RUNNING|%s|None|n1|/here%s\\n' {printed}")
     running, others = leftover_jobs(places)
     assert (list(running), list(others)) == (["12_3"], ["265.head"])

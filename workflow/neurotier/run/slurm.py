@@ -123,14 +123,13 @@ def queue(*options: str) -> dict[str, Queued]:
     # Job numbers are not passed to squeue: if Slurm has forgotten one of them, some versions print nothing. Without
     # --all squeue leaves out jobs in partitions that are hidden, or closed to the user by now.
     said, reason = run_command(
-        "squeue", "--me", "--all", "--noheader", "--array", "--format=%i|%T|%j|%r|%N|%Z", *options
+        "squeue", "--me", "--all", "--noheader", "--array", "--sort=i", "--format=%i|%T|%j|%r|%N|%Z", *options
     )
     if reason and (NOT_SET_UP not in reason or options):  # a caller that passes options has jobs in Slurm
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
-    found = (line.split("|", 5) for line in said.splitlines())
-    # The numbers of a heterogeneous job are like 100+0 and 100+1, those of an array like 100_0 and 100_1.
-    known = sorted((cells for cells in found if len(cells) == 6), key=lambda cells: int(re.split("[_+]", cells[0])[0]))
-    jobs = {number: Queued(*about) for number, *about in known}
+    # Numbers are like 100, 100_0 in an array, or 100+0. The name of a user's own job may have line breaks.
+    found = re.findall(r"^(\d\S*?)" + r"\|(.*?)" * 4 + r"\|(.*)$", said, re.MULTILINE)
+    jobs = {number: Queued(*about) for number, *about in found}
     return {number: job for number, job in jobs.items() if "--states=all" in options or job.state not in OVER}
 
 
