@@ -36,7 +36,7 @@ def executor_of(module: object = own, **settings: Any) -> slurm.Executor:
     executor.run_uuid, executor.names, executor.said, executor.waiting = "e3a1", {}, set(), ""
     executor._main_event_loop, executor.has_news = None, threading.Event()
     executor._submitted_job_clusters, executor._failed_nodes = set(), set()
-    executor.report_job_error = lambda *_, **__: None
+    executor.report_job_error = executor.report_job_success = lambda *_, **__: None
     return executor
 
 
@@ -132,6 +132,17 @@ def test_jobs_are_cancelled_on_their_clusters_though_nobody_can_list_them(tmp_pa
     executor._job_submission_executor = ThreadPoolExecutor(max_workers=1)
     executor.cancel_jobs([SubmittedJobInfo(SimpleNamespace(), external_jobid=77)])
     assert (tmp_path / "cancelled").read_text() == "--clusters=far 77\n"
+
+
+def test_a_run_that_ends_cancels_its_own_jobs_alone(tmp_path: Path) -> None:
+    """Also one whose number it has not heard; the user may have others, of another run or of none."""
+    script(tmp_path / "squeue", "for job in '7|R|own' '8|R|unheard' '9|R|theirs'; do echo \"$job|None|n1|/\"; done")
+    script(tmp_path / "scancel", f'echo "$@" >>{tmp_path}/cancelled')
+    executor = executor_of()
+    executor.names = {"own": (), "unheard": ()}
+    executor._job_submission_executor = ThreadPoolExecutor(max_workers=1)
+    executor.cancel_jobs([SubmittedJobInfo(SimpleNamespace(), external_jobid=7)])
+    assert {*(tmp_path / "cancelled").read_text().split()} == {"7", "8"}
 
 
 def test_its_options_are_those_of_the_plugin_and_profiles_are_meant_from_where_the_command_was_given(
@@ -333,6 +344,40 @@ def test_a_job_is_kept_off_by_its_own_options_and_off_nodes_that_failed(
     params: dict[str, Any] = dict.fromkeys(("run_uuid", "comment_str", "account", "partition", "workdir"), "")
     command = own.literal_folder(job, {**params, "slurm_logfile": Path("7.log")}, failed_nodes=failed)
     assert re.findall(r"--exclude[= ](\S+)", " ".join(shlex.split(command)))[-1] == kept_off
+
+
+ENDED_IN = "COMPLETED CANCELLED FAILED TIMEOUT OUT_OF_MEMORY NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE"
+GOES_ON_IN = "PENDING CONFIGURING RUNNING SUSPENDED STOPPED SIGNALING STAGE_OUT COMPLETING REQUEUED REQUEUE_HOLD"
+
+
+@pytest.mark.parametrize("state", f"{ENDED_IN} {GOES_ON_IN}".split())
+def test_every_state_of_slurm_is_either_an_end_or_none(share: Any, state: str) -> None:
+    """By the manual of squeue: the head would wait for ever, or do again what is going on."""
+    share.note = {"exit_code": 70}
+    assert bool(looked_at(share, f"{state}|x|None|n1|/")) == (state in GOES_ON_IN.split())
+
+
+REFUSED = "SLURM sbatch failed. The error message was 'sbatch: error: job submit limit'.\n"
+
+
+@pytest.mark.parametrize("has_jobs", [True, False])
+def test_a_refused_submission_is_repeated_as_long_as_the_run_has_jobs(
+    damaged: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_jobs: bool
+) -> None:
+    """A limit of submitted jobs lasts until one of them ends, which may take days; without any, an hour is enough."""
+    script(tmp_path / "squeue", "echo '7|RUNNING|x|None|n1|/'")
+    executor, failed = executor_of(), list[Any]()
+    executor.report_job_error = lambda info, **_: failed.append(info.job)
+    executor.places, executor.seen_s = None, time.monotonic() - own.PATIENCE_S - 1
+    own_job = job_of("results", "results/logs/plot/plot.log")
+    others = [SubmittedJobInfo(SimpleNamespace(name="x"), external_jobid=7)] if has_jobs else []
+
+    async def left() -> list[SubmittedJobInfo]:
+        return [job async for job in executor.check_active_jobs(others)]
+
+    assert asyncio.run(left()) == others
+    executor._report_job_error_threadsafe(SubmittedJobInfo(own_job), REFUSED)
+    assert failed == ([] if has_jobs else [own_job])
 
 
 def test_no_node_is_at_fault_for_the_job_of_a_users_own_rule(share: Any, capsys: pytest.CaptureFixture[str]) -> None:
