@@ -30,6 +30,8 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerParameters=sched_interval=1,batch_sched_delay=0,defer_batch
 SchedulerType=sched/backfill
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 MinJobAge=600
 KillWait=2
 SlurmdTimeout=60

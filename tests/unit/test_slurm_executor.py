@@ -245,6 +245,8 @@ def looked_at(job: Any, squeue: str, numbers: str = "7", has_avoided: bool = Fal
     executor = executor_of(keep_successful_logs=True)
     executor.names, executor.has_avoided = {"off": ("n7", "n[8-9]"), "y": ()}, has_avoided
     executor.places = SimpleNamespace(note=job.note) if job.wildcards_dict else None  # users' own rules have none
+    again = SimpleNamespace(submit=lambda call, job: print(call.__name__, job.name))
+    executor._job_submission_executor = again
     jobs = [SubmittedJobInfo(job, external_jobid=number, aux={"slurm_logfile": job.log}) for number in numbers.split()]
 
     async def left() -> list[SubmittedJobInfo]:
@@ -264,6 +266,7 @@ def share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 FAILED = "FAILED|x|NonZeroExitCode|n1|/"
 ENDED = "neurotier: Slurm ended job 7 of rule analyze: "
+AGAIN = "neurotier: job 7 of rule analyze was preempted, and is submitted again"
 AT_FAULT = (
     "neurotier: job 7 failed for its node, n1, which this run will not use any more: neurotier could not begin there"
 )
@@ -276,9 +279,10 @@ AT_FAULT = (
         (FAILED, "job\npython: not found\n", {"exit_code": 70}, []),
         (FAILED, "job\n[Errno 30] Read-only\n", {"node": "n1"}, [f"{ENDED}FAILED on n1: [Errno 30] Read-only"]),
         ("CANCELLED|x|None||/", "", {}, [f"{ENDED}CANCELLED"]),
-        ("PREEMPTED|x|None|n1|/", "", {"exit_code": 70}, [f"{ENDED}PREEMPTED on n1"]),
+        ("TIMEOUT|x|None|n1|/", "", {"exit_code": 70}, [f"{ENDED}TIMEOUT on n1"]),
+        ("PREEMPTED|x|None|n1|/", "", {"exit_code": 70}, [AGAIN]),
     ],
-    ids=["Python is missing", "participants say why", "its end could not be noted", "cancelled", "preempted"],
+    ids=["Python is missing", "participants say why", "its end could not be noted", "cancelled", "late", "preempted"],
 )
 def test_why_a_job_ended_is_said_unless_its_participants_do(
     share: Any, capsys: pytest.CaptureFixture[str], squeue: str, printed: str, note: dict[str, Any], lines: list[str]
@@ -288,7 +292,9 @@ def test_why_a_job_ended_is_said_unless_its_participants_do(
     share.log.write_text(printed)
     share.note = note
     assert not looked_at(share, squeue)
-    assert capsys.readouterr().err.splitlines() == lines
+    said = capsys.readouterr()
+    assert said.err.splitlines() == lines
+    assert said.out == ("run_job analyze\n" if lines == [AGAIN] else "")
 
 
 def test_the_notes_of_all_jobs_are_read_once_a_look(

@@ -514,6 +514,42 @@ def test_a_job_that_slurm_has_forgotten_is_done_again(cluster: Cluster, project:
 
 
 @pytest.mark.nightly
+def test_a_job_that_is_preempted_is_submitted_again_and_that_is_no_attempt(cluster: Cluster, project: Project) -> None:
+    """Slurm only cancels it; with further attempts it would ask for more memory and time each, and be given up."""
+    project.heads("00", "01")
+    tools = bet_that(project, STUCK)
+    partition = ["PartitionName=urgent", "Nodes=ALL", "PriorityTier=2"]
+    system("scontrol", "create", *partition)
+    urgent = [
+        "sbatch",
+        "--wait",
+        "--partition=urgent",
+        "--nodes=4",
+        "--exclusive",
+        "--output=/dev/null",
+        "--wrap",
+        "true",
+    ]
+    first = cluster.next_job()
+    head = started(project, *ONCE)
+    for _ in range(2):
+        wait_for((tools / "began").exists)
+        (tools / "began").unlink()
+        project.ended([*project.before(), *urgent]).succeeded()
+    (tools / "go").touch()
+    done = head.ended().succeeded()
+    assert len(done.lines(" of rule analyze_participants was preempted, and is submitted again")) == 2, done.output
+    asked = {
+        (state, memory)
+        for name, state, memory in ended_since(cluster, first, "JobName", "State", "ReqMem")
+        if name != "wrap"
+    }
+    assert len(asked) == 2, asked
+    assert {state for state, _ in asked} == {"PREEMPTED", "COMPLETED"}
+    system("scontrol", "delete", "PartitionName=urgent")
+
+
+@pytest.mark.nightly
 def test_jobs_of_a_hidden_partition_are_seen(cluster: Cluster, project: Project) -> None:
     """By default squeue leaves them out; to the head they would be over."""
     project.heads("00", "01")

@@ -8,6 +8,7 @@
   and does not count as an attempt of the job. So a limit on submitted jobs just limits the number of jobs at once.
 - A job that squeue does not list any more has ended, and its outputs show whether it succeeded. The plugin ``slurm``
   would wait for ever for a job that was cancelled or preempted, and notice the end of others up to 180 s late.
+- A job that was preempted is submitted again, which does not count as an attempt, either.
 - SIGTERM reaches all of a job's processes a minute before its time limit, so that they can clean up before Slurm kills
   them.
 - A node that was at fault for the failure of a job gets no more jobs of this run.
@@ -340,6 +341,10 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
                 if log and not self.workflow.executor_settings.keep_successful_logs:
                     with suppress(OSError):
                         log.unlink()
+            elif job.state == "PREEMPTED":  # by PreemptMode=CANCEL; what Slurm itself starts again is no attempt, either
+                self.say(f"job {number} of rule {info.job.name} was preempted, and is submitted again")
+                with suppress(RuntimeError):  # the run is about to end
+                    self._job_submission_executor.submit(self.run_job, info.job)
             else:
                 is_share = "share" in getattr(info.job, "wildcards_dict", ())
                 self.avoid_node(number, jobs, log, is_share)
