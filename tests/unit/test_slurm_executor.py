@@ -411,6 +411,11 @@ LESS = ", until that limit is raised; or stop, and ask for less "
         ("BadConstraints", False, ""),
         ("PartitionTimeLimit", False, LESS),
         ("QOSMaxMemoryPerJob", False, LESS),
+        ("QOSMaxMemoryMinutesPerJob", False, LESS),
+        ("AssocMaxCpuMinutesPerJobLimit", False, LESS),
+        ("QOSMaxCpuPerJobLimit", False, LESS),
+        ("AssocMaxMemPerNode", False, LESS),
+        ("QOSMaxMemoryPerUser", False, ""),
     ],
 )
 def test_a_job_that_would_wait_for_ever_is_given_up_or_the_user_is_told_what_to_do(
@@ -422,6 +427,18 @@ def test_a_job_that_would_wait_for_ever_is_given_up_or_the_user_is_told_what_to_
     is_given_up = why in (NOT_BEGUN, NO_NODE)
     for number, line in zip((7, 8) if is_given_up else (7,), capsys.readouterr().err.splitlines(), strict=True):
         assert line.partition("(")[0] == f"neurotier: job {number} of rule analyze waits: {reason}{why}"
+    assert (tmp_path / "cancelled").exists() == is_given_up
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_given_up"), [("QOSMaxMemoryMinutesPerJob", True), ("QOSMaxMemoryPerUser", False)]
+)
+def test_a_further_attempt_that_may_never_begin_is_given_up(
+    share: Any, tmp_path: Path, reason: str, is_given_up: bool
+) -> None:
+    """It asks for twice the memory and time; one that waits for other jobs of the user may begin."""
+    share.attempt = 2
+    looked_at(share, f"PENDING|x|{reason}||/")
     assert (tmp_path / "cancelled").exists() == is_given_up
 
 

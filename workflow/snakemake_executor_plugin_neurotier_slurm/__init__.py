@@ -63,12 +63,12 @@ FINAL_REFUSAL = re.compile(
 )
 """What sbatch says about a job that it will never accept; after any other error, the submission is repeated."""
 
-TOO_MUCH = re.compile(r"PartitionTimeLimit|MaxWallDurationPerJob|MaxMem(ory)?Per(Job|Limit)")
-"""Slurm's reasons why a job waits that requests more time or memory than it may have."""
+TOO_MUCH = re.compile(r"PartitionTimeLimit|Max(WallDuration|Mem(ory)?|Cpu|\w+Minutes)Per(Job|Limit|Node)")
+"""Slurm's reasons why a job waits that requests more time, memory or CPUs than it may have, or their product."""
 
 LESS = (
     ", until that limit is raised; or stop, and ask for less (shares.minutes_per_participant, runtime, "
-    "--resources mem_mb)"
+    "--resources mem_mb, --cores)"
 )
 """What the user can do about that."""
 
@@ -341,7 +341,7 @@ class Executor(plugin.Executor):  # type: ignore[misc]  # the plugin has no type
                 if log and not self.workflow.executor_settings.keep_successful_logs:
                     with suppress(OSError):
                         log.unlink()
-            elif job.state == "PREEMPTED":  # by PreemptMode=CANCEL; what Slurm itself starts again is no attempt, either
+            elif job.state == "PREEMPTED":  # by PreemptMode=CANCEL; a requeue by Slurm is no attempt, either
                 self.say(f"job {number} of rule {info.job.name} was preempted, and is submitted again")
                 with suppress(RuntimeError):  # the run is about to end
                     self._job_submission_executor.submit(self.run_job, info.job)
