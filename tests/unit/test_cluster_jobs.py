@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from neurotier.core.places import Places
 from neurotier.core.processes import RUN
 from neurotier.core.tables import read_table, write_table
 from neurotier.run import cluster_jobs, slurm
-from neurotier.run.adoption import leftover_jobs, prefix_of, take_over
+from neurotier.run.adoption import is_wanted, leftover_jobs, prefix_of, take_over
 from neurotier.run.cluster_jobs import ask_accounting, close_jobs, job_rows, note_jobs, read_jobs, starts_in
 from neurotier.run.head import forget_runs_of_another
 from neurotier.run.jobs import note_killed, save_settings
@@ -86,6 +87,17 @@ def test_a_job_that_slurm_is_ending_is_not_waited_for(
     said = list[str]()
     assert take_over(places, {"1-of-2": work}, "", said.append) == taken
     assert any("ended 1 cluster job" in line for line in said) == (not taken), said
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("neurotier-01234567-89abcdef-1-of-2.01", True), ("wrap", False)])
+def test_a_job_that_was_taken_over_works_for_the_new_run_though_its_node_resolves_the_path_differently(
+    places: Places, monkeypatch: pytest.MonkeyPatch, name: str, wanted: bool
+) -> None:
+    """As behind an automounter. Whether the work is wanted, the head has decided: it would have ended the job."""
+    write_text(places.latest_run, "later\n")
+    monkeypatch.setenv("SLURM_JOB_NAME", name)
+    assert is_wanted(places) == wanted
+    assert os.environ[RUN] == ("later" if wanted else "run")
 
 
 def test_a_copy_of_a_results_folder_leaves_the_jobs_of_the_other_alone(places: Places, tmp_path: Path) -> None:

@@ -164,8 +164,8 @@ def latest_run(places: Places) -> str:
 
 def is_wanted(places: Places) -> bool:
     """Whether the latest run needs this job. A Slurm job of a share works for that run from now on: the environment is
-    set."""
+    set. The hash of the results folder in its name is not compared: nodes may resolve that path differently."""
     latest = latest_run(places)
-    if latest and os.environ.get("SLURM_JOB_NAME", "").startswith(prefix_of(places)):
+    if latest and NAMED.match(os.environ.get("SLURM_JOB_NAME", "")):
         os.environ[RUN] = latest
     return RUN not in os.environ or latest in ("", current_run())
