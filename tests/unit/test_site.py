@@ -76,7 +76,7 @@ PARTITIONS = """
 closed: {AllowAccounts: others}
 odd: {DenyAccounts: lab}
 staff: {AllowGroups: 'staff,wheel'}
-open: {AllowGroups: root, MaxMemPerNode: '2500', QoS: few}
+open: {AllowGroups: root, MaxMemPerNode: '2500', MaxCPUsPerNode: '3', QoS: few}
 """
 
 
@@ -88,7 +88,7 @@ def test_nothing_is_asked_for_that_the_site_refuses(monkeypatch: pytest.MonkeyPa
     text = profile_of(nodes_in(sinfo), partitions, mine)
     profile = yaml.safe_load(text)
     assert profile["default-resources"]["slurm_partition"] == "'open'"
-    assert (profile["resources"]["mem_mb"], profile["jobs"]) == (2500, 10)
+    assert (profile["resources"]["mem_mb"], profile["cores"], profile["jobs"]) == (2500, 3, 10)
     asked = [profile["default-resources"], *profile["set-resources"].values()]
     assert max(each.get("mem_mb", 0) for each in asked) == 2500
     assert max(each.get("runtime", 0) for each in asked) == 120
@@ -142,10 +142,12 @@ SAYS = {
     "sacctmgr": """echo "Accounting is away on Monday, 8 to 10"
 case $* in
 *Lineage*) {lineage};;
-*user=*) echo 'sublab||normal||';;
+*user=*) printf 'another||normal||\\nsublab||normal||\\n';;
+*DefaultAccount*) echo 'sublab|me';;
 esac""",
 }
-"""What Slurm's commands print of a user's account ``sublab``, which is below ``dept``, after a notice of the site."""
+"""What Slurm's commands print of a user's default account ``sublab``, which is below ``dept``, after a notice of the
+site."""
 
 
 @pytest.mark.parametrize(

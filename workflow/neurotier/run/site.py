@@ -58,9 +58,9 @@ Limits = tuple[int | None, int | None]
 class Mine(NamedTuple):
     """What Slurm's accounting says about this user.
 
-    The accounts, in Slurm's order, each with its path in the tree of accounts, separated by slashes, where accounting
-    gives one: a partition that names an account above it means it, too. Then the limits of the first account, and those
-    of each QOS, since a partition may have one.
+    The accounts, the default one first, each with its path in the tree of accounts, separated by slashes, where
+    accounting gives one: a partition that names an account above it means it, too. Then the limits of the first account,
+    and those of each QOS, since a partition may have one.
     """
 
     accounts: Mapping[str, str]
@@ -98,7 +98,9 @@ def read_accounting() -> Mine:
         ]
 
     mine = "associations", "where", f"user={user_name()}"
+    usual = dict(rows("user", "where", f"name={user_name()}", "format=DefaultAccount,User"))
     own = rows(*mine, "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs")
+    own.sort(key=lambda row: row[0] not in usual)
     # Lineage, in Slurm 23.11 and later: LAB|/DEPARTMENT/LAB/0-USER/
     accounts = {row[0]: row[0] for row in own} | dict(rows(*mine, "format=Account,Lineage"))
     first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
@@ -197,7 +199,8 @@ def profile_of(nodes: Sequence[Nodes], partitions: Mapping[str, Nodes], mine: Mi
     }
     if most["mem_mb"]:
         profile["resources"]["mem_mb"] = most["mem_mb"]
-    profile["cores"] = least([profile["cores"], *(slurm.number(each["cpus"]) for each in own)])
+    cpus = [facts.get("MaxCPUsPerNode", ""), *(each["cpus"] for each in own)]
+    profile["cores"] = least([profile["cores"], *map(slurm.number, cpus)])
     profile["jobs"] = least([profile["jobs"], *(jobs for _, jobs in limits)])
     shares = profile["config"]["shares"]
     fit = shares["at_once"] * max(1, most["runtime"] // (2 * MINUTES)) if most["runtime"] else math.inf
