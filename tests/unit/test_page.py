@@ -146,6 +146,15 @@ def test_for_a_paper_versions_are_those_of_the_tool_and_of_the_runs_that_analyse
     assert "brainextractor 0.3.0" not in text
 
 
+@pytest.mark.parametrize("failed", [0, 1])
+def test_attempts_that_failed_are_not_part_of_the_parallelism_and_a_paper_gets_none(
+    tmp_path: Path, failed: int
+) -> None:
+    text = read_report(*make_results(tmp_path, 5, failed=failed)).text
+    assert ("2 at most, without failed attempts." in text) is bool(failed)
+    assert ("participants analysed at a time: " in text) == (not failed)
+
+
 def test_untrusted_text_is_escaped(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5, failed=1)
     failure = places.failure("sub-05")

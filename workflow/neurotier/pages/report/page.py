@@ -130,7 +130,7 @@ def numbers(run: Row, data: ReportData) -> str:
         text += f", on its device after {flushed}"
     room = f" of {counted(run['cores'], 'core')}" if run["cores"] and not data.cluster else ""
     text += f"; {three_digits(run['mean_parallelism'])} at a time on average{room}"
-    return f"{text}, {run['peak_parallelism']:,} at most."
+    return f"{text}, {run['peak_parallelism']:,} at most{', without failed attempts' * bool(run['failed'])}."
 
 
 NAMED = 10
@@ -487,7 +487,7 @@ def methods(data: ReportData) -> Section:
         f" {software(used)}."
         f" There are results of {len(data.done):,} of {counted(len(data.selected), 'participant')}."
     )
-    if run and run["mean_parallelism"] and run["participants"] == len(data.done):
+    if run and run["mean_parallelism"] and run["participants"] == len(data.done) and not run["failed"]:
         text += (
             f" Datasets lay on a {kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
             f" {kinds.get(run['work_tier'], 'storage')} tier; participants analysed at a time:"
