@@ -700,7 +700,8 @@ class Pool:
                 activity=self.activity,
                 wait_for=wait_for,
             )
-            run_participant(job)
+            if run_participant(job):
+                add_entry(places, "again")
         return result.exit_code
 
     def drop(self, name: str, _said: Connection) -> int:
