@@ -393,7 +393,7 @@ class Pool:
         """Load the tool; if it reports a version, that must be the one that all records name."""
         tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version") or UNKNOWN
         version = UNKNOWN
-        if self.settings.image is None:
+        if not self.settings.image:
             try:
                 version = tool.version()
             except ToolError as error:

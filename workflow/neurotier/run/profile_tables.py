@@ -68,7 +68,7 @@ def profile_rows(record: Record) -> Rows:
     """Rows of ``profile.tsv`` for one participant job: one per phase."""
     return [
         {name: record[name] for name in OF_RECORD}
-        | {"site": site_of(record["participant"])}
+        | {"site": site_of(record["participant"]), "fetch_s": (record.get("got") or {}).get("wall_s")}
         | without(phase, "traffic")
         for phase in record["phases"]
     ]

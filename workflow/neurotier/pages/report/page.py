@@ -95,6 +95,12 @@ def judge_timings(data: ReportData) -> Verdict:
         lines.append(f"Oversubscribed: {crowd}.")
     if run["limited_by"]:
         lines.append(f"The cores had room for {counted(run['parallelism'], 'job')} at once, but {run['limited_by']}.")
+    if (fetched := [job["fetch_s"] for job in data.last_jobs if job["fetch_s"]]) and not data.cluster:
+        whose, took = counted(len(fetched), "participant"), seconds(sum(fetched))
+        lines.append(
+            f"Images of {whose} were fetched meanwhile, for {took} in all; the makespan includes what participants"
+            " waited for them."
+        )
     if earlier := len(data.jobs) - len(data.last_jobs):
         lines.append(
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
@@ -366,7 +372,7 @@ def participants(data: ReportData) -> Section:
     by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
     of_phases, run = " ".join(f"{phase}_s" for phase in PHASES), "run" * several
     columns = (
-        f"participant masks log wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes"
+        f"participant masks log fetch_s wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes"
         f" {' '.join(SUMMED)} {run}"
     )
     rows = [
