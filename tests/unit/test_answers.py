@@ -74,6 +74,12 @@ def test_a_wait_beside_other_threads_is_saved_as_a_whole() -> None:
     assert texts([row | {"block_io_s": 900.0}])[0] == "A faster tier saves at most 100 %", "not more than there is"
 
 
+def test_a_phase_without_an_account_may_have_waited_for_storage_all_the_time() -> None:
+    """CPU time is that of a daemon, which also ran after the tool, while this waited for storage."""
+    row = without_account(spent("compute", block_io=8.0)) | {"cpu_s": 14.0, "run_queue_s": 3.0, "left_behind": 1}
+    assert texts([row, spent("stage_out", user=2.0)])[0] == "A faster tier saves at most 80 %"
+
+
 def test_without_an_account_nothing_is_claimed() -> None:
     rows = [without_account(spent("compute", user=80.0, run_queue=5.0, other=15.0))]
     split, lacking = "CPU time is 80 % of wall time", "How much of the rest was waiting is not known"

@@ -71,7 +71,7 @@ class Called:
         names = ["sub-01_T1w.nii.gz", "ses-1/anat/sub-01_ses-1_run-3_T1w.nii.gz", "ses-2/anat/sub-01_ses-2_T1w.nii.gz"]
         files = [image for name in names if (image := image_at(f"sub-01/{name}", "", []))]
         job = Job("sub-01", files, self.work, settings, "1", self.log, self.placed, share=Share(2, 3500))
-        return call_app(job, self.work, self.placed).calls or []
+        return [*call_app(job, self.work, self.placed).calls]
 
     @property
     def made(self) -> dict[str, str]:

@@ -146,6 +146,27 @@ def test_for_a_paper_versions_are_those_of_the_tool_and_of_the_runs_that_analyse
     assert "brainextractor 0.3.0" not in text
 
 
+def test_what_was_fetched_meanwhile_is_said_and_by_participant(tmp_path: Path) -> None:
+    places, settings = make_results(tmp_path, 3)
+    table = places.profile / "profile.tsv"
+    took_s = {"sub-01": 30.0, "sub-02": 12.0, "sub-03": 0.0}
+    rows = [row | {"fetch_s": took_s[row["participant"]]} for row in read_table(table, "profile")]
+    write_table(table, "profile", rows)
+    text = read_report(places, settings).text
+    assert "Images of 2 participants were fetched meanwhile, for 42.0 s in all" in text
+    assert re.search(r"sub-02 .*?12\.0 s", text)
+    assert "Fetch" in text
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_attempts_that_failed_are_not_part_of_the_parallelism_and_a_paper_gets_none(
+    tmp_path: Path, failed: int
+) -> None:
+    text = read_report(*make_results(tmp_path, 5, failed=failed)).text
+    assert ("2 at most, without failed attempts." in text) is bool(failed)
+    assert ("participants analysed at a time: " in text) == (not failed)
+
+
 def test_untrusted_text_is_escaped(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 5, failed=1)
     failure = places.failure("sub-05")

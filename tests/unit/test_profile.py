@@ -71,7 +71,10 @@ def run_of(places: Places, rows: Rows, everyone: int = 1, failures: Sequence[Rec
 
 
 def test_each_phase_has_its_cpu_and_io_which_add_up_to_wall_and_its_traffic(places: Places) -> None:
-    rows, traffic = profile_rows(record("NYU/sub-01", 100.0)), traffic_rows(record("NYU/sub-01", 100.0))
+    made = record("NYU/sub-01", 100.0) | {"got": {"wall_s": 7.5}}
+    rows, traffic = profile_rows(made), traffic_rows(made)
+    assert {row["fetch_s"] for row in rows} == {7.5}
+    assert profile_rows(made | {"got": None})[0]["fetch_s"] is None, "of a plain folder"
     assert [shown(row, "cpu_s io_s") for row in rows] == ["0 0.5", "0.8 0.2", "0 0.5"]
     moved = [shown(row, "phase tier written_bytes read_bytes") for row in traffic]
     assert moved == ["stage_in local 7 -", "compute local 7 -", "stage_out local 7 -"]
@@ -102,7 +105,7 @@ def test_makespan_and_parallelism(places: Places) -> None:
             {"ended_s": 1},
             (
                 "1.0 ran at once on average:"
-                " fewer at the first start, at the last end, between two jobs, or when memory or room was short"
+                " fewer at the first start, at the last end, between two jobs, or if memory, room or images were short"
             ),
         ),
         # brainextractor is taken to need 500 MB

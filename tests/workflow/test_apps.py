@@ -9,7 +9,7 @@ import pytest
 import yaml
 from container_images import Engine, make_tiny
 from shown_values import shown
-from support import ROOT, Project, datalad, plain_dataset, read_json, sha256, small_head
+from support import ROOT, Project, datalad, plain_dataset, read_json, sha256, small_head, wait_for
 
 SDM = ("--sdm", "apptainer")
 DONE = "profile/steps/run_group_level.json"
@@ -76,6 +76,26 @@ def test_mriqc_by_session_and_at_the_group_level(project: Project, study: None, 
     assert phases == ["start_up", "stage_in", "container_start", "compute", "stage_out"]
     assert read_json(made.results / "index/image.json")["sha256"] == sha256(image)
     assert project.leftovers() == []
+
+
+def test_times_of_an_app_that_was_started_again_are_not_for_comparison(
+    project: Project, study: None, engine: Engine, tmp_path: Path
+) -> None:
+    """It is told to end so until it has been: what failed is part of its participant's time."""
+    flag = project.folder / "flags" / "busy"
+    flag.parent.mkdir()
+    flag.touch()
+    image = make_tiny(engine, tmp_path, "[ ! -e /flags/busy ] || exit 75; echo >/out/sub-02.html")
+    app = {"image": image, "group": False, "retry_exit_codes": [75], "attempts": 1000, "memory_mb": 500}
+    containers = {"binds": [f"{flag.parent}:/flags"]}
+    dataset = {"source": "bids", "participants": ["02"]}
+    started = project.start(*SDM, dataset=dataset, app=app, containers=containers)
+    log = project.log("sub-02")
+    wait_for(lambda: log.exists() and "is started again" in log.read_text(), started)
+    flag.unlink()
+    started.ended().succeeded()
+    assert project.record("sub-02")["calls"][0]["attempts"] > 1
+    assert "or app restarted" in project.only_run["valid"]
 
 
 @pytest.mark.nightly

@@ -326,7 +326,7 @@ def test_a_node_that_dies_is_survived_and_a_killed_job_names_its_log(cluster: Cl
     assert sorted(jobs) == sorted([f"{slow} 1 TIMEOUT", f"{first} 1 NODE_FAIL", f"{first} 2 COMPLETED"])
     assert project.columns("node", "profile/jobs.tsv", state="NODE_FAIL") == [node]
     assert "1 job had to be started again" in page
-    assert "or their job started again" in project.table("profile/runs.tsv")[0]["valid"]
+    assert "or their job or app restarted" in project.table("profile/runs.tsv")[0]["valid"]
     (row,) = (line for line in page.split("<tr>") if "NODE_FAIL" in line)
     assert f">{first}<" in row
     assert f">{node}<" in row

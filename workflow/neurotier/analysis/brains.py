@@ -97,7 +97,7 @@ class Analysed(NamedTuple):
     rows: list[Record]
     container_start: Usage | None
     removal: Removal
-    calls: list[Record] | None = None
+    calls: Sequence[Record] = ()
 
 
 def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
@@ -118,7 +118,7 @@ def analyze_images(job: Job, folder: Path, activity: str) -> Analysed:
         If an image cannot be analysed, or the container does not start.
     """
     tool, removal, start = make_tool(job.settings.tool), Removal(), None
-    if job.placed is None:
+    if not job.placed:
         extracted: Iterable[Pair] = extract_on_host(job, tool, folder, removal)
     else:
         extracted, start = extract_in_container(job, tool, job.placed, folder)

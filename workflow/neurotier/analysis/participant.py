@@ -50,8 +50,9 @@ def staged_limit_bytes(images: list[Image], tier: Tier) -> int:
     return STAGED_MARGIN_BYTES + STAGED_FACTOR * sum(sizes)
 
 
-def run_participant(job: Job) -> None:
-    """Analyse one participant: publish derivatives and record, or raise and publish nothing.
+def run_participant(job: Job) -> bool:
+    """Analyse one participant: publish derivatives and record, or raise and publish nothing; returns whether an app was
+    started again on the way.
 
     Raises
     ------
@@ -61,8 +62,8 @@ def run_participant(job: Job) -> None:
     settings = job.settings
     tiers = tiers_of(settings, in_job=True)
     places, work_tier = Places.from_settings(settings, tiers), tiers["work"]
-    needed_bytes, needed_files = work_bytes(job.images, settings), work_files(job.images, settings)
-    check_room(work_tier, needed_bytes, needed_files)
+    needed = work_bytes(job.images, settings), work_files(job.images, settings)
+    check_room(work_tier, *needed)
     check_room(tiers["results"], MARGIN_BYTES)  # checked before hours of work that could not be kept
     phases, waited_s = [phase_row("start_up", usage_since_birth())], 0.0
 
@@ -73,23 +74,21 @@ def run_participant(job: Job) -> None:
         waited_s += time.monotonic() - began_s
 
     with (
-        naming_full_tier(work_tier, needed_bytes, needed_files),
+        naming_full_tier(work_tier, *needed),
         work_folder(places.work_of(job.participant), places.identity) as folder,
-        naming_full_tier(work_tier, needed_bytes, needed_files),  # inside, too: removing the folder frees room
+        naming_full_tier(work_tier, *needed),  # inside, too: removing the folder frees room
     ):
         files = files_of(job.images, job.dataset, settings)
-        sources = [job.dataset / path for path in files]
         limit_bytes, links_to = staged_limit_bytes(job.images, work_tier), settings.dataset.links_to
         turn("stage_in")  # waiting for other participants is part of no phase
-        copied, usage = run_phase(
-            "stage_in", lambda: stage_in(job.dataset, files, folder / IN, limit_bytes, links_to), sources
-        )
+        staging = partial(stage_in, job.dataset, files, folder / IN, limit_bytes, links_to)
+        copied, usage = run_phase("stage_in", staging, [job.dataset / path for path in files])
         phases.append(phase_row("stage_in", usage, copied[0], staging_flows(copied, tiers["dataset"], work_tier)))
 
         watch, copies = FolderWatch(folder), [folder / IN / path for path in files]
         turn("compute")
         analysed, usage = run_phase("compute", lambda: analyze(job, folder), copies, [watch])
-        if (start := analysed.container_start) is not None:
+        if start := analysed.container_start:
             subtract_lap(start, usage)
             phases.append(phase_row("container_start", start, traffic=[image_flow(tiers["images"], start)]))
         phases.append(phase_row("compute", usage, traffic=[growth(work_tier.name, watch, analysed.removal)]))
@@ -98,10 +97,10 @@ def run_participant(job: Job) -> None:
         if not settings.is_app:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
-        final = places.analysed(job.participant, settings.is_app)
         turn("stage_out")  # held until the record is written: its flush may wait for others' writes
         made_bytes = sum(path.stat().st_size for path in written)
         with naming_full_tier(tiers["results"], made_bytes, len(written)):
+            final = places.analysed(job.participant, settings.is_app)
             publishing = partial(publish, made, final, settings.results_dataset)
             (copied, kept), usage = run_phase("stage_out", publishing, written)
         phases.append(phase_row("stage_out", usage, copied[0], staging_flows(copied, work_tier, tiers["results"])))
@@ -126,11 +125,12 @@ def run_participant(job: Job) -> None:
     }
     with naming_full_tier(tiers["results"], made_bytes):
         write_json(places.record(job.participant), record)
+    return any(call["attempts"] > 1 for call in analysed.calls)
 
 
 def analyze(job: Job, folder: Path) -> Analysed:
     """The compute phase, with the start of the container."""
-    if job.settings.is_app and job.placed is not None:
+    if job.settings.is_app and job.placed:
         return call_app(job, folder, job.placed)
     return analyze_images(job, folder, f"{URI}{job.activity}" if job.settings.results_dataset else "")
 

@@ -155,6 +155,6 @@ def limited_by(
     if reached and not failed and reached < FULL_SHARE * asked:
         return (
             f"{reached:.1f} ran at once on average:"
-            " fewer at the first start, at the last end, between two jobs, or when memory or room was short"
+            " fewer at the first start, at the last end, between two jobs, or if memory, room or images were short"
         )
     return None

@@ -81,10 +81,10 @@ def content_of(dataset: Path, path: str, links_to: Sequence[str] = ()) -> Conten
         link = os.readlink(dataset / path)
     with suppress(FileNotFoundError, NotADirectoryError):
         facts = os.lstat(trusted / below)
-    if facts is not None and not stat.S_ISREG(facts.st_mode):
+    if facts and not stat.S_ISREG(facts.st_mode):
         raise InputError(f"is {kind_of(facts.st_mode)}, and only files are read", path)
     key = os.path.basename(link) if OBJECTS in link else ""
-    if facts is not None and not key and facts.st_size <= POINTER_BYTES:
+    if facts and not key and facts.st_size <= POINTER_BYTES:
         with suppress(OSError), blaming(path), open_file(trusted, below) as file:
             first = file.readline(POINTER_BYTES).decode(errors="replace").strip()
             if first.startswith(OBJECTS) and first.isprintable():

@@ -407,7 +407,7 @@ class Head:
         """End a run; after failures, write pages about what was done."""
         end_timers()
         stopped_by = jobs_have_ended()
-        if self.watch is not None:
+        if self.watch:
             self.watch.stop()
         try:
             counts = self.close(succeeded, stopped_by)

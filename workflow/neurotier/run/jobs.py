@@ -182,9 +182,8 @@ def dataset_json(dataset: Dataset) -> Record:
 
 def read_failures(places: Places) -> list[Record]:
     """Failure records of participants that the index still selects."""
-    selected = selected_in(places)
-    files = sorted(places.failures.rglob("*.json"))
-    return [failure for failure in map(read_json, files) if failure["participant"] in selected]
+    found, selected = map(read_json, sorted(places.failures.rglob("*.json"))), selected_in(places)
+    return [failure for failure in found if failure["participant"] in selected]
 
 
 def note_killed(places: Places, run: str, jobs: Sequence[Record]) -> None:

@@ -184,7 +184,7 @@ class Needs:
         if not self.on_cluster:
             return 0
         settings, placed_bytes = self.settings, 0
-        if settings.image is not None and settings.kind_of("images").takes_memory:
+        if settings.image and settings.kind_of("images").takes_memory:
             image_bytes = read_intact_json(self.places.index / "image.json").get("size_bytes", 0)
             caches = read_intact_json(self.places.index / "caches.json") if self.is_app and settings.app.caches else {}
             factor = 1.0 if settings.containers.form == "sif" else UNPACKED_FACTOR

@@ -138,7 +138,7 @@ class Plan(Needs):
 
     def ready(self) -> list[Path]:
         """Files that must exist before the first participant job."""
-        fetched = [] if self.is_plain else list(map(self.places.got, self.shares))
+        fetched = () if self.is_plain else map(self.places.got, self.shares)
         return [self.places.index / "tool.json", *fetched, *self.validations()]
 
     def drop_markers(self) -> list[Path]:

@@ -393,7 +393,7 @@ class Pool:
         """Load the tool; if it reports a version, that must be the one that all records name."""
         tool, wanted = make_tool(self.settings.tool), self.wanted.tool.get("version") or UNKNOWN
         version = UNKNOWN
-        if self.settings.image is None:
+        if not self.settings.image:
             try:
                 version = tool.version()
             except ToolError as error:
@@ -700,7 +700,8 @@ class Pool:
                 activity=self.activity,
                 wait_for=wait_for,
             )
-            run_participant(job)
+            if run_participant(job):
+                add_entry(places, "again")
         return result.exit_code
 
     def drop(self, name: str, _said: Connection) -> int:

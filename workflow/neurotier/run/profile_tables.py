@@ -68,7 +68,7 @@ def profile_rows(record: Record) -> Rows:
     """Rows of ``profile.tsv`` for one participant job: one per phase."""
     return [
         {name: record[name] for name in OF_RECORD}
-        | {"site": site_of(record["participant"])}
+        | {"site": site_of(record["participant"]), "fetch_s": (record.get("got") or {}).get("wall_s")}
         | without(phase, "traffic")
         for phase in record["phases"]
     ]
@@ -201,8 +201,9 @@ def run_row(
     whole = facts["started_s"] - CLOCKS_S, facts.get("ended_s", time.time()) + CLOCKS_S
     facts["clock_set"] = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)
     facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
-    needed_by = Needs(Settings.from_json(facts["settings"]), places, on_cluster=False)
-    needs = needs_of(needed_by, {row["participant"] for row in rows})
+    needs = needs_of(
+        Needs(Settings.from_json(facts["settings"]), places, on_cluster=False), {row["participant"] for row in rows}
+    )
     return {
         "run": run,
         "valid": validity(facts, failed, missing, len(spans), everyone, run == current_run()),
@@ -288,13 +289,13 @@ def validity(facts: Record, failed: int, not_run: int, done: int, everyone: int,
     reasons = {
         "the run was killed, or had no room to write its end": not running and "ended_s" not in facts,
         f"the run was stopped by {facts.get('stopped_by')}": facts.get("stopped_by"),
-        "participants were analysed again after a kill or full tier, or their job started again": facts.get("again"),
+        "participants were analysed again after a kill or full tier, or their job or app restarted": facts.get("again"),
         f"{counted(failed, 'participant')} failed": failed,
         f"{counted(not_run, 'participant')} not run": not_run > 0,
         some_only(done, everyone): done + failed + not_run < everyone,
         "participants were suspended and resumed during the run": facts.get("paused"),
         "the machine's clock was set during the run, or clocks of nodes differ": facts.get("clock_set"),
-        "the machine swapped": facts.get("swap_out_bytes", 0) > 0,
+        "the machine swapped": facts.get("swap_out_bytes"),
         f"{DISTURBED}: others took {100 * taken:.0f} % of the CPU time": taken
         and taken > facts["settings"]["validity"]["others_cpu_share"],
     }

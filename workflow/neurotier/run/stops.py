@@ -85,7 +85,7 @@ def end_at_signals() -> None:
 def jobs_have_ended() -> str:
     """Let signals end this process as usual from now on; returns the name of the signal that ended the run, or an empty
     string."""
-    if main_stop.timer is not None:
+    if main_stop.timer:
         main_stop.timer.cancel()
     for number in main_stop.before:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -161,12 +161,12 @@ def ending_with(process: psutil.Process | None) -> Iterator[None]:
     """
 
     def look(_number: int, _frame: object) -> None:
-        if process is not None and not is_alive(process):
+        if process and not is_alive(process):
             signal.setitimer(signal.ITIMER_REAL, 0)
             os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, LOOK_S if process is not None else 0, LOOK_S)
+    signal.setitimer(signal.ITIMER_REAL, LOOK_S if process else 0, LOOK_S)
     try:
         yield
     finally:

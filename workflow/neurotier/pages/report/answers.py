@@ -13,8 +13,9 @@ whatever part of the wall time the account assigns to it: other threads may late
 time is not counted: most of it is not copying, and the parts of copying and of a file system's calls cannot be told
 apart from the rest; the amount of it is stated if it is notable. Stalls for memory are not counted either.
 
-A phase without an account counts with its wall time minus user time (moving) or CPU time (computing), and minus its
-threads' waiting for a core if known. Shares refer to the summed wall times of participant jobs, not to the makespan.
+A phase without an account counts with its wall time: its CPU time may be that of several processes, or of those that
+outlived it, while the phase itself waited for storage. Shares refer to the summed wall times of participant jobs, not
+to the makespan.
 """
 
 from __future__ import annotations
@@ -86,13 +87,10 @@ def saved_at_most_s(row: Row, kinds: Mapping[str, str]) -> float:
     >>> saved_at_most_s(row | {"account": "scaled", "block_io_s": 8.0}, {"nfs": "network"})
     9.0
     """
-    known = row["account"] is not None
-    counter = "account_" if known else ""
-    queue_s = row[f"{counter}run_queue_s"] or 0.0
+    if row["account"] is None:
+        return float(row["wall_s"])
     if row["phase"] in MOVING_PHASES:
-        return max(0.0, float(row["wall_s"] - row[f"{counter}user_s"] - queue_s))
-    if not known:
-        return max(0.0, float(row["wall_s"] - row["cpu_s"] - queue_s))
+        return max(0.0, float(row["wall_s"] - row["account_user_s"] - row["account_run_queue_s"]))
     asleep_s = row[OTHER] if kinds.get(row["work_tier"]) in REMOTE else 0.0
     waited_s = max(row[BLOCK_IO] or 0.0, row["block_io_s"] or 0.0)
     return float(min(row["wall_s"], waited_s + (asleep_s or 0.0) + max(0.0, row[UNEXPLAINED])))

@@ -38,7 +38,7 @@ SHOWN_COLUMNS = {
     "profile": (
         *("run", "participant", "phase", "work_tier", "start_s", "end_s", "wall_s", "user_s", "cpu_s"),
         *("account", *ACCOUNT, "residual_s", "run_queue_s", "block_io_s", "memory_stall_s"),
-        *("max_rss_bytes", *SUMMED, "left_behind", "input_bytes", "input_resident_before"),
+        *("max_rss_bytes", "fetch_s", *SUMMED, "left_behind", "input_bytes", "input_resident_before"),
     ),
     "group": ("participant", "site", "image", "brain_voxels", "brain_volume_mm3", "robust_z", "outlier"),
 }
@@ -167,7 +167,7 @@ def participant_jobs(profile: Iterable[Row]) -> Rows:
     rows = []
     for (participant, run), phases in grouped(((row["participant"], row["run"]), row) for row in profile).items():
         found: Row = {"participant": participant, "run": run, "phases": phases}
-        found["start_s"] = min(row["start_s"] for row in phases)
+        found |= {"start_s": min(row["start_s"] for row in phases), "fetch_s": phases[0]["fetch_s"]}
         found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", *SUMMED)}
         found |= {name: account_sum_s(phases, name) for name in ACCOUNT}
         found |= {f"{phase}_s": total(row["wall_s"] for row in phases if row["phase"] == phase) for phase in PHASES}

@@ -95,6 +95,12 @@ def judge_timings(data: ReportData) -> Verdict:
         lines.append(f"Oversubscribed: {crowd}.")
     if run["limited_by"]:
         lines.append(f"The cores had room for {counted(run['parallelism'], 'job')} at once, but {run['limited_by']}.")
+    if (fetched := [job["fetch_s"] for job in data.last_jobs if job["fetch_s"]]) and not data.cluster:
+        whose, took = counted(len(fetched), "participant"), seconds(sum(fetched))
+        lines.append(
+            f"Images of {whose} were fetched meanwhile, for {took} in all; the makespan includes what participants"
+            " waited for them."
+        )
     if earlier := len(data.jobs) - len(data.last_jobs):
         lines.append(
             f"Resumed: {counted(earlier, 'participant')} of earlier runs {'is' if earlier == 1 else 'are'} part of"
@@ -130,7 +136,7 @@ def numbers(run: Row, data: ReportData) -> str:
         text += f", on its device after {flushed}"
     room = f" of {counted(run['cores'], 'core')}" if run["cores"] and not data.cluster else ""
     text += f"; {three_digits(run['mean_parallelism'])} at a time on average{room}"
-    return f"{text}, {run['peak_parallelism']:,} at most."
+    return f"{text}, {run['peak_parallelism']:,} at most{', without failed attempts' * bool(run['failed'])}."
 
 
 NAMED = 10
@@ -366,7 +372,7 @@ def participants(data: ReportData) -> Section:
     by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
     of_phases, run = " ".join(f"{phase}_s" for phase in PHASES), "run" * several
     columns = (
-        f"participant masks log wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes"
+        f"participant masks log fetch_s wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes"
         f" {' '.join(SUMMED)} {run}"
     )
     rows = [
@@ -487,7 +493,7 @@ def methods(data: ReportData) -> Section:
         f" {software(used)}."
         f" There are results of {len(data.done):,} of {counted(len(data.selected), 'participant')}."
     )
-    if run and run["mean_parallelism"] and run["participants"] == len(data.done):
+    if run and run["mean_parallelism"] and run["participants"] == len(data.done) and not run["failed"]:
         text += (
             f" Datasets lay on a {kinds.get(run['dataset_tier'], 'storage')} tier, intermediate files on a"
             f" {kinds.get(run['work_tier'], 'storage')} tier; participants analysed at a time:"
