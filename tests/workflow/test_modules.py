@@ -36,6 +36,11 @@ def test_two_modules_have_a_configuration_each(project: Project) -> None:
     mask.unlink()
     assert run(project, "group_comparison").succeeded().analysed == ["sub-two"]
     assert run(project, "--forcerun", "first_analyze_participants").succeeded().analysed == ["sub-one"]
+    both["second"]["tool"] = {"name": "bet", "bet": {"command": "bet {input} {output}/brain -m -f 0.4"}}
+    project.own.write_text(yaml.safe_dump(both))
+    ended = run(project, "--forcerun", "second_analyze_participants").succeeded()
+    assert ended.analysed == ["sub-two"], "they were removed, but what is made from them is there"
+    counted_masks(project)
     both["second"] |= {"dataset": {"source": "demo"}, "results": "three"}
     project.own.write_text(yaml.safe_dump(both))
     run(project, "second_all", "--dry-run").succeeded()

@@ -192,8 +192,9 @@ class Head:
                     plan.most_mb = known["limits"].get("mem_mb")
                 else:
                     plan.room |= known["limits"]  # only now are the tiers known to respond
-                asked = sorted(PAGES.keys() & command.targets)
-                announce_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
+                announce_pages(
+                    [plan.places.results / f"{PAGES[target]}.html" for target in sorted(PAGES.keys() & command.targets)]
+                )
                 add_hooks(
                     workflow,
                     onstart=self.begin,
@@ -262,10 +263,11 @@ class Head:
                 if changes:
                     others.remove()
             missing = plan.find_remaining(made, command.forced, at_once, write=changes)
-        said_here = command.is_dry_run or (changes and plan.on_cluster)  # on this machine the pool reports it
-        if missing and command.is_dry_run:  # Snakemake's metadata of moved results are lost
+        # Snakemake would not look for them where a workflow that includes this one has made files from their results.
+        if starts and (missing or (places.identity and not places.complete.exists())):
             force_rule_of(self.workflow, plan.places.complete)
-        if missing and command.targets - WITHOUT_PARTICIPANTS and said_here:
+        is_said_later = changes and not plan.on_cluster  # by the pool
+        if missing and command.targets - WITHOUT_PARTICIPANTS and starts and not is_said_later:
             names = f"{'would be' if command.is_dry_run else 'to be'} analysed: {first_of(missing, shown=5)}"
             say(f"{counted(len(missing), 'participant')} {names}")
 
@@ -355,8 +357,10 @@ class Head:
         }
         tiers = tiers_of(settings, on_cluster=on_cluster)
         if command.targets == {"check"}:  # the check itself reports faults of other tiers
-            needed = tiers["results"].name
-            tiers = {role: tier if tier.name == needed else tier._replace(node=True) for role, tier in tiers.items()}
+            tiers = {
+                role: tier if tier.name == tiers["results"].name else tier._replace(node=True)
+                for role, tier in tiers.items()
+            }
         for tier in dict.fromkeys(tiers.values()):
             tier.claim()
         run = identifier()
@@ -391,14 +395,14 @@ class Head:
     def rules_here(self) -> set[str]:
         """Rules that run on this machine, including those that Snakemake adds to its graph only once participants are
         chosen."""
-        rules, settings, plan = {*self.own_names(rules_to_run_here(self.workflow))}, self.settings, self.plan
+        rules = {*self.own_names(rules_to_run_here(self.workflow))}
         is_advised = "tabulate_advice" in rules
-        if not plan.on_cluster and (
-            "require_participants" in rules or (is_advised and not settings.advice.calibration)
+        if not self.plan.on_cluster and (
+            "require_participants" in rules or (is_advised and not self.settings.advice.calibration)
         ):
             rules.add("prepare_tool")
         if is_advised and not any(
-            self.places.probe_table(tier, plan.node_class).exists() for tier in settings.placed_tiers
+            self.places.probe_table(tier, self.plan.node_class).exists() for tier in self.settings.placed_tiers
         ):
             rules.add("probe_tier")
         return rules
@@ -436,7 +440,7 @@ class Head:
                         say(f"Timings: {timings(row['valid'])}")
             say(f"Report: {report}")
         elif succeeded and analyses and report.exists():
-            say(f"Report of an earlier run: {report}; to make it again: snakemake all")
+            say(f"Report of an earlier run: {report}; target all makes it again")
         if self.plan.is_comparing and self.has_written(comparison):
             with suppress(*DAMAGED):
                 for line in self.pages.verdict(self.settings, places):
@@ -478,8 +482,9 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if not stopped_by else ():
             say(str(one.get("line")))
-        unreachable = read_intact_json(places.dataset_facts).get("unreachable", {})
-        for path, reason in requested_unreachable(unreachable, settings.dataset.participants).items():
+        for path, reason in requested_unreachable(
+            read_intact_json(places.dataset_facts).get("unreachable", {}), settings.dataset.participants
+        ).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
