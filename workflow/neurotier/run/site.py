@@ -59,8 +59,8 @@ class Mine(NamedTuple):
     """What Slurm's accounting says about this user.
 
     The accounts, the default one first, each with its path in the tree of accounts, separated by slashes, where
-    accounting gives one: a partition that names an account above it means it, too. Then the limits of the first account,
-    and those of each QOS, since a partition may have one.
+    accounting gives one: a partition that names an account above it means it, too. Then the limits of the first
+    account, and those of each QOS, since a partition may have one.
     """
 
     accounts: Mapping[str, str]
