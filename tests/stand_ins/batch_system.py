@@ -39,11 +39,12 @@ def submit(kind: str) -> str:
         else:
             assert option in flags, option
     asked = {
-        "pbs": r"select=1:ncpus=\d+:mem=\d+mb walltime=\d+",
-        "sge": r"h_vmem=\d+M h_rt=\d+",
+        "pbs": r"select=1:ncpus=\d+:mem=\d+mb walltime=\d{3,}",  # s
+        "sge": r"h_vmem=\d+M h_rt=\d{3,}",
         "lsf": r"span\[hosts=1\] rusage\[mem=\d+\]",
     }
     assert re.fullmatch(asked[kind], given["-R" if kind == "lsf" else "-l"]), given
+    assert kind != "lsf" or int(given["-W"]) < 1000, "its time is in minutes"
     assert not (kind == "lsf" and words), "bsub takes a word for a command, and then no script"
     script = sys.stdin.read() if kind == "lsf" else Path(words[0]).read_text()
     assert script.startswith("#!/bin/sh"), script
@@ -60,7 +61,7 @@ def submit(kind: str) -> str:
         stderr=nowhere,
         cwd=folder,
         start_new_session=True,
-        env=os.environ | {own_number: known_as},
+        env=(os.environ if kind == "lsf" or "-V" in WORDS else {"BATCH": str(JOBS)}) | {own_number: known_as},
     )
     assert job.stdin is not None
     (JOBS / number).write_text(f"running {job.pid}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support import ENVIRONMENT, ROOT, Project, read_json, sleeping, wait_for
+from support import ENVIRONMENT, ROOT, Project, read_json, script, sleeping, wait_for
 
 PROFILE = ROOT / "profiles/cluster-generic/profile.yaml"
 COMMANDS = {
@@ -40,6 +40,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
         folder.mkdir()
     for command in COMMANDS[request.param]:
         (tools / command).symlink_to(ROOT / "tests/stand_ins/batch_system.py")
+    script(tools / "sacct", "exit 1")  # a Slurm that other tests have started has jobs of the same numbers
     (project.folder / "site/profile.yaml").write_text(yaml.safe_dump(profile))
     monkeypatch.setitem(ENVIRONMENT, "BATCH", str(project.folder / "jobs"))
     return project
