@@ -136,7 +136,8 @@ def numbers(run: Row, data: ReportData) -> str:
         text += f", on its device after {flushed}"
     room = f" of {counted(run['cores'], 'core')}" if run["cores"] and not data.cluster else ""
     text += f"; {three_digits(run['mean_parallelism'])} at a time on average{room}"
-    return f"{text}, {run['peak_parallelism']:,} at most{', without failed attempts' * bool(run['failed'])}."
+    text += f", {run['peak_parallelism']:,} at most."
+    return text + " Attempts that failed are no part of this." * bool(run["failed"])
 
 
 NAMED = 10
