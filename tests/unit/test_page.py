@@ -146,6 +146,14 @@ def test_for_a_paper_versions_are_those_of_the_tool_and_of_the_runs_that_analyse
     assert "brainextractor 0.3.0" not in text
 
 
+def test_memory_is_that_of_the_largest_process_and_called_so(tmp_path: Path) -> None:
+    """Four processes of 200 MB each were shown as a peak memory of 227 MB, and take 800 MB."""
+    text = read_report(*make_results(tmp_path, 2)).text
+    assert "Largest process Staged" in text
+    assert "several processes at once take more" in text
+    assert "Peak memory" not in text
+
+
 def test_what_was_fetched_meanwhile_is_said_and_by_participant(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 3)
     table = places.profile / "profile.tsv"
