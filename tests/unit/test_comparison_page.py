@@ -128,5 +128,5 @@ def test_numbers_are_the_tables() -> None:
     pairs = drawn["differences"].groupby("parallelism")
     assert pairs.difference_s.median().to_dict() == pytest.approx(pairs.median_s.first().to_dict(), abs=1e-5)
     assert drawn["tier_bytes"].query("tier == 'results'").read_median_bytes.isna().all()
-    most = "At most 12.4 MiB cross one tier, such as "
+    most = "At least 12.4 MiB cross one tier, such as "
     assert tier_bytes(Comparison(*small)).says.startswith(most), "as many cross the work tier of each placement"

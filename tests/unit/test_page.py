@@ -146,6 +146,14 @@ def test_for_a_paper_versions_are_those_of_the_tool_and_of_the_runs_that_analyse
     assert "brainextractor 0.3.0" not in text
 
 
+def test_memory_is_that_of_the_largest_process_and_called_so(tmp_path: Path) -> None:
+    """Four processes of 200 MB each were shown as a peak memory of 227 MB, and take 800 MB."""
+    text = read_report(*make_results(tmp_path, 2)).text
+    assert "Largest process Staged" in text
+    assert "several processes at once take more" in text
+    assert "Peak memory" not in text
+
+
 def test_what_was_fetched_meanwhile_is_said_and_by_participant(tmp_path: Path) -> None:
     places, settings = make_results(tmp_path, 3)
     table = places.profile / "profile.tsv"
@@ -163,7 +171,8 @@ def test_attempts_that_failed_are_not_part_of_the_parallelism_and_a_paper_gets_n
     tmp_path: Path, failed: int
 ) -> None:
     text = read_report(*make_results(tmp_path, 5, failed=failed)).text
-    assert ("2 at most, without failed attempts." in text) is bool(failed)
+    assert ("2 at most. Attempts that failed are no part of this." in text) is bool(failed)
+    assert "from the earliest start to the latest end of the participant jobs that succeeded" in text
     assert ("participants analysed at a time: " in text) == (not failed)
 
 

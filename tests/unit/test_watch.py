@@ -68,8 +68,8 @@ def end(places: Places, name: str) -> None:
     write_json(places.record(name), {"phases": [{"start_s": time.time() - 10, "end_s": time.time()}]})
 
 
-def fail(places: Places, name: str, reason: str) -> None:
-    write_json(places.failure(name), {"participant": name, "reason": reason, "exit_code": 70, "run": "now"})
+def fail(places: Places, name: str, reason: str, exit_code: int = 70) -> None:
+    write_json(places.failure(name), {"participant": name, "reason": reason, "exit_code": exit_code, "run": "now"})
 
 
 def test_everyone_is_counted_once(places: Places) -> None:
@@ -82,6 +82,17 @@ def test_everyone_is_counted_once(places: Places) -> None:
     assert seen.failed == [("sub-02", "image is truncated")]
     assert "1 of 4 done, 1 running, 1 failed, 1 waiting" in line(seen)
     assert "last failure: sub-02: image is truncated" in line(seen)
+
+
+@pytest.mark.parametrize(("facts", "failed", "waiting"), [({"pid": 0}, 0, 4), ({"ended_s": time.time()}, 1, 3)])
+def test_who_was_stopped_with_a_killed_run_has_not_failed(
+    places: Places, facts: dict[str, Any], failed: int, waiting: int
+) -> None:
+    """The next start forgets such failures; a run that ended has forgotten them, and this is another's signal."""
+    fail(places, "sub-02", "stopped by SIGTERM", exit_code=143)
+    begin(places, **facts)
+    seen = Look(places.results)
+    assert (seen.alive, len(seen.failed), seen.waiting) == (False, failed, waiting)
 
 
 def test_a_campaign_shows_the_tiers_of_its_placements(tmp_path: Path) -> None:

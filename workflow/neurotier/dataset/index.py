@@ -367,9 +367,8 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
     if not SAFE_PATH.fullmatch(path):
         raise InputError("the name has characters that BIDS paths do not have")
     session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
-    bids_run = re.search(rf"_run-({LABEL})", name)
-    participant = str(PurePosixPath(site, subject))
-    return Image(participant, site, label_of(subject), session, bids_run[1] if bids_run else "", path)
+    run = re.search(rf"_run-({LABEL})", name)
+    return Image(str(PurePosixPath(site, subject)), site, label_of(subject), session, run[1] if run else "", path)
 
 
 def is_t1w(path: str) -> bool:

@@ -238,8 +238,11 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
 def quickly_made(places: Places, outputs_of: OutputsOf, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
     """Tables, figures and pages that are made in seconds: those in the given folders, or in a folder ``figures`` below
     one of them."""
-    names = outputs_in(places, outputs_of, of)
-    return [places.results / name for name in names if len(name.parts) < 3 or name.parts[1] == "figures"]
+    return [
+        places.results / name
+        for name in outputs_in(places, outputs_of, of)
+        if len(name.parts) < 3 or name.parts[1] == "figures"
+    ]
 
 
 def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path]:
@@ -300,8 +303,12 @@ def files_of_rules(places: Places) -> Iterator[Path]:
 def remove_damaged_metadata() -> None:
     """Remove damaged metadata records of Snakemake, which would make it fail; names that begin with ``@`` are
     subfolders."""
-    walk = os.walk(".snakemake/metadata")
-    known = [Path(root, name) for root, names, files in walk for name in [*names, *files] if not name.startswith("@")]
+    known = [
+        Path(root, name)
+        for root, names, files in os.walk(".snakemake/metadata")
+        for name in [*names, *files]
+        if not name.startswith("@")
+    ]
     damaged = [file for file in known if not read_json_or_empty(file)]
     time.sleep(LOOK_AGAIN_S * bool(damaged))
     for file in damaged:

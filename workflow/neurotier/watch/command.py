@@ -25,6 +25,7 @@ from neurotier.core.files import Facts
 from neurotier.core.foreign import read_text
 from neurotier.core.places import Places, participant_of
 from neurotier.core.private import OWNER
+from neurotier.core.processes import SIGNALS
 from neurotier.core.quantities import about, clock, counted, first_of, seconds, shorten, size
 from neurotier.core.settings import Settings
 from neurotier.core.tables import grouped
@@ -205,8 +206,8 @@ class Look:
         everyone = set() if settings.is_campaign or self.facts.get("without_participants") else names_in(places)
         done = {name: at_s for name, at_s in times_of(places.records, ".json").items() if name in everyone}
         self.everyone, self.done = len(everyone), len(done)
-        self.failed = failures_of(places, self.run, everyone - done.keys())
-        rest = everyone - done.keys() - {name for name, _ in self.failed}
+        self.failed = failures_of(places, self.facts, everyone - done.keys())
+        rest = everyone - done.keys() - dict(self.failed).keys()
         begun = times_of(places.logs / "analyze_participant", ".log") if goes_on else {}
         self.running = {name: since_s(places, name) for name in sorted(rest & begun.keys()) if begun[name] >= began_s}
         self.waiting = len(rest) - len(self.running)
@@ -227,13 +228,14 @@ def names_in(places: Places) -> set[str]:
     return set()
 
 
-def failures_of(places: Places, run: str, of: Iterable[str]) -> list[tuple[str, str]]:
-    """Participants of a set that failed in a run, and why; the latest last."""
+def failures_of(places: Places, facts: Facts, of: Iterable[str]) -> list[tuple[str, str]]:
+    """Participants of a set that failed in a run with these facts, and why; the latest last. Until the run has noted
+    its end, those that a signal ended may have been stopped with it."""
     found, times = [], times_of(places.failures, ".json")
     for name in sorted(times.keys() & of, key=times.__getitem__):
         with suppress(*UNREADABLE):
             failure = read_untrusted(places.failure(name))
-            if str(failure["run"]) == run:
+            if failure["run"] == facts["run"] and ("ended_s" in facts or failure["exit_code"] - 128 not in SIGNALS):
                 found.append((name, str(failure["reason"])))
     return found
 

@@ -207,7 +207,7 @@ def phases(data: Comparison) -> Chart:
 
 
 def tier_bytes(data: Comparison) -> Chart:
-    """What had to be read from and written to each tier: D of the model."""
+    """What is known to have been read from and written to each tier: D of the model."""
     flows = grouped((run_key(row), row) for row in data.traffic)
 
     def parts_of(runs: Sequence[Row]) -> Parts:
@@ -218,8 +218,9 @@ def tier_bytes(data: Comparison) -> Chart:
     if not bars:
         return Chart("How many bytes the compared runs moved is not known") if data.conditions else NO_RUN
     (condition, tier), parts = max(bars.items(), key=lambda item: (length(item[1]), item[0]))
-    says = f"At most {size(length(parts))} cross one tier, such as {tier} with {condition}"
-    return sums(says, bars, WAYS, "Lanes: placement: tier. As far as the meter could measure.", "bytes")
+    says = f"At least {size(length(parts))} cross one tier, such as {tier} with {condition}"
+    note = "Lanes: placement: tier. What tools read or overwrite in their work folders is not known, and not included."
+    return sums(says, bars, WAYS, note, "bytes")
 
 
 OPEN_ROWS = 6

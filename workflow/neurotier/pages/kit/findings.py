@@ -21,7 +21,7 @@ from neurotier.storage.spread import MEASURED, Spread, measured_rows
 MEANINGS = {
     "valid": "of a run: its times are fit for comparison. It was not stopped, it did all participants, the machine did"
     " not swap, and other programs took, where that is known, no more of its CPU time than validity.others_cpu_share.",
-    "makespan": "of a run: from the earliest start of a participant job to the latest end.",
+    "makespan": "of a run: from the earliest start to the latest end of the participant jobs that succeeded.",
     "on its device": "of a run: its makespan, plus the time after it until all that it wrote was on its device.",
     "oversubscribed": "of a run: it had more jobs at a time than there are CPUs, so that they waited for a core. Its"
     " times are not those of the storage alone.",

@@ -171,7 +171,7 @@ def participant_jobs(profile: Iterable[Row]) -> Rows:
         found |= {name: total(row[name] for row in phases) for name in ("wall_s", "cpu_s", *SUMMED)}
         found |= {name: account_sum_s(phases, name) for name in ACCOUNT}
         found |= {f"{phase}_s": total(row["wall_s"] for row in phases if row["phase"] == phase) for phase in PHASES}
-        rows.append(found | {"peak_memory_bytes": max(row["max_rss_bytes"] for row in phases)})
+        rows.append(found | {"largest_process_bytes": max(row["max_rss_bytes"] for row in phases)})
     return sorted(rows, key=lambda row: (-row["wall_s"], row["participant"]))
 
 

@@ -136,7 +136,8 @@ def numbers(run: Row, data: ReportData) -> str:
         text += f", on its device after {flushed}"
     room = f" of {counted(run['cores'], 'core')}" if run["cores"] and not data.cluster else ""
     text += f"; {three_digits(run['mean_parallelism'])} at a time on average{room}"
-    return f"{text}, {run['peak_parallelism']:,} at most{', without failed attempts' * bool(run['failed'])}."
+    text += f", {run['peak_parallelism']:,} at most."
+    return text + " Attempts that failed are no part of this." * bool(run["failed"])
 
 
 NAMED = 10
@@ -372,7 +373,7 @@ def participants(data: ReportData) -> Section:
     by_app, several = data.settings.is_app, len({job["run"] for job in data.jobs}) > 1
     of_phases, run = " ".join(f"{phase}_s" for phase in PHASES), "run" * several
     columns = (
-        f"participant masks log fetch_s wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} peak_memory_bytes"
+        f"participant masks log fetch_s wall_s cpu_s {RUN_QUEUE} {BLOCK_IO} {of_phases} largest_process_bytes"
         f" {' '.join(SUMMED)} {run}"
     )
     rows = [
@@ -386,7 +387,10 @@ def participants(data: ReportData) -> Section:
         for name in [job["participant"]]
     ]
     more = f"The {SHOWN_ROWS:,} slowest of {len(data.jobs):,}" if len(data.jobs) > SHOWN_ROWS else "Slowest first"
-    text = f"{more}; by phase in profile/profile.tsv. Click a heading to sort."
+    text = (
+        f"{more}; by phase in profile/profile.tsv. Largest process: its most memory; several processes at once take"
+        " more. Click a heading to sort."
+    )
     return Section("Participants", text if rows else "No participant finished.", rows or None, columns)
 
 
