@@ -105,11 +105,11 @@ def test_another_python_does_not_find_what_is_installed_with_the_package(install
         f"""
 tiers = {{"here": {{"path": ".", "kind": "block"}}}}
 
-module neurotier:
+module theirs:
     snakefile: "{installed}/neurotier/checkout/workflow/Snakefile"
     config: {{"tiers": tiers, "placement": dict.fromkeys(["work", "images", "results"], "here")}}
 
-use rule * from neurotier as neurotier_*
+use rule * from theirs as theirs_*
 
 rule own:
     default_target: True
