@@ -99,6 +99,32 @@ def test_a_run_without_a_checkout_is_watched_to_its_end(installed: Path, demo_so
     assert "commit" not in json.loads(facts)["versions"], "that of the study"
 
 
+def test_another_python_does_not_find_what_is_installed_with_the_package(installed: Path, tmp_path: Path) -> None:
+    """It would import modules that were compiled for this one."""
+    (tmp_path / "Snakefile").write_text(
+        f"""
+tiers = {{"here": {{"path": ".", "kind": "block"}}}}
+
+module theirs:
+    snakefile: "{installed}/neurotier/checkout/workflow/Snakefile"
+    config: {{"tiers": tiers, "placement": dict.fromkeys(["work", "images", "results"], "here")}}
+
+use rule * from theirs as theirs_*
+
+rule own:
+    default_target: True
+    shell:
+        "echo found $PYTHONPATH."
+"""
+    )
+    start = (
+        f"import sys; sys.path.insert(0, {str(installed)!r}); from snakemake.cli import main; main(['--cores', '1'])"
+    )
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONPATH"}
+    ended = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ended.stdout == "found .\n", ended.stderr
+
+
 def test_a_folder_that_was_laid_out_is_renewed_and_keeps_what_is_its_own(installed: Path, tmp_path: Path) -> None:
     assert neurotier(installed, tmp_path, "init", "lab")[0] == 0
     own = tmp_path / "lab/config/config.yaml"

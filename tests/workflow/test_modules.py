@@ -92,3 +92,15 @@ def test_a_killed_run_of_the_example_goes_on_by_the_same_command(project: Projec
     assert command == "snakemake"
     ended = project.succeeds("neurotier_participants", *given, tool="noop")  # nobody is done who would be done again
     ended.says("Results: 1 of 1 participant done, 0 failed")
+
+
+def test_failures_of_others_leave_the_pages_of_a_module_as_they_are(project: Project) -> None:
+    """Files that are made from a page would be made again."""
+    configure_two(project)
+    with (project.folder / "theirs.smk").open("a") as more:
+        more.write('\nrule fail:\n    input:\n        rules.first_all.input.report,\n    shell:\n        "false"\n')
+    run(project, "first_all").succeeded()
+    page = project.folder / "one/report.html"
+    before = page.stat().st_mtime_ns
+    assert run(project, "fail").failed().lines("Report: ") == []
+    assert page.stat().st_mtime_ns == before

@@ -216,10 +216,9 @@ def call_app(job: Job, folder: Path, placed: PlacedImage) -> Analysed:
         starts.append(start)
         calls.append({"session": session or None, "attempts": attempts})
     if labels != [""]:
-        differing = merge_outputs([own / OUT for own in folders], folder / OUT)
-        remove_path(folder / SESSIONS)
-        for name in differing:
+        for name in merge_outputs([own / OUT for own in folders], folder / OUT):
             note(job.log, f"neurotier: sessions differ in {name}; the first was taken")
+        remove_path(folder / SESSIONS)
     return Analysed(masks_of_app(job.images, folder / OUT, job.log), joined(starts), removal, calls)
 
 

@@ -16,7 +16,14 @@ ROOT = IN_PACKAGE if IN_PACKAGE.is_dir() else LIBRARY.parent
 """The folder that holds ``workflow/``, ``config/``, ``profiles/`` and ``containers/``."""
 
 
-def search_path(variable: str = "PYTHONPATH", folder: Path = LIBRARY, unset: str = "") -> str:
-    """A search path from the environment with a folder put first; as ``PYTHONPATH``, it leads to this package."""
-    known = os.environ.get(variable, unset).split(os.pathsep)
-    return os.pathsep.join(dict.fromkeys(filter(None, [str(folder), *known])))
+def search_path(
+    variable: str = "PYTHONPATH", folder: object = "" if IN_PACKAGE.is_dir() else LIBRARY, unset: str = ""
+) -> str:
+    """A search path from the environment with a folder put first; as ``PYTHONPATH``, it leads to a checkout's package.
+
+    One that is installed is found without it, and lies among others, which another Python (of a tool, or of a rule that
+    is not ours) would import instead of its own.
+    """
+    return os.pathsep.join(
+        dict.fromkeys(filter(None, [str(folder), *os.environ.get(variable, unset).split(os.pathsep)]))
+    )

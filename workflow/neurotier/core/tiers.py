@@ -351,9 +351,10 @@ def is_per_node(settings: Settings, name: str) -> bool:
 
     That is so if it is declared so, or if it is memory or a disk and holds nothing that all jobs share.
     """
-    shared = {settings.placement[role] for role in SHARED_ROLES}
     tier = settings.tiers[name]
-    return tier.node or (not KINDS[tier.kind].remote and name not in shared)
+    return tier.node or (
+        not KINDS[tier.kind].remote and name not in {settings.placement[role] for role in SHARED_ROLES}
+    )
 
 
 def tier_named(settings: Settings, name: str) -> Tier:

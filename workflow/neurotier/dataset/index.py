@@ -150,8 +150,7 @@ def index_dataset(
     if not dataset.unreachable:
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
         check_known("runs", "run", settings.runs, (image.bids_run for image in images))
-    asked = [image for image in images if is_participant(image.label)]
-    selected = filter_images(asked, settings, is_app)
+    selected = filter_images([image for image in images if is_participant(image.label)], settings, is_app)
     if not selected:
         raise InputError("nothing is left to analyse", where, "see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))

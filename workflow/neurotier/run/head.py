@@ -266,8 +266,8 @@ class Head:
         # Snakemake would not look for them where a workflow that includes this one has made files from their results.
         if starts and (missing or (places.identity and not places.complete.exists())):
             force_rule_of(self.workflow, plan.places.complete)
-        is_said_later = changes and not plan.on_cluster  # by the pool
-        if missing and command.targets - WITHOUT_PARTICIPANTS and starts and not is_said_later:
+        # On this machine the pool reports it.
+        if missing and command.targets - WITHOUT_PARTICIPANTS and starts and (command.is_dry_run or plan.on_cluster):
             names = f"{'would be' if command.is_dry_run else 'to be'} analysed: {first_of(missing, shown=5)}"
             say(f"{counted(len(missing), 'participant')} {names}")
 
@@ -430,7 +430,7 @@ class Head:
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
         analyses = self.command().targets - WITHOUT_PARTICIPANTS
-        has_report = not is_campaign and self.has_written(report)
+        has_report = not is_campaign and is_newer(report, places.latest_run)
         if has_report or (succeeded and analyses and selected_in(places)):
             say(f"Results: {counts}")
         if has_report:
@@ -441,17 +441,11 @@ class Head:
             say(f"Report: {report}")
         elif succeeded and analyses and report.exists():
             say(f"Report of an earlier run: {report}; target all makes it again")
-        if self.plan.is_comparing and self.has_written(comparison):
+        if self.plan.is_comparing and is_newer(comparison, places.latest_run):
             with suppress(*DAMAGED):
                 for line in self.pages.verdict(self.settings, places):
                     say(line)
             say(f"Report: {comparison}")
-
-    def has_written(self, page: Path) -> bool:
-        """Whether this run, not an earlier one, wrote a page."""
-        with suppress(OSError):
-            return page.stat().st_mtime >= self.places.latest_run.stat().st_mtime
-        return False
 
     def close(self, succeeded: bool, stopped_by: str) -> str:
         """End the run's processes, clear the work tier, note how the run and its participants ended, and write pages
@@ -493,13 +487,21 @@ class Head:
             page, of = pages.report, places.dataset_facts
             if settings.is_campaign:
                 page, of = pages.comparison, places.campaign / "plan.tsv"
-            if everyone and of.exists():  # otherwise the run was refused, and the existing page stays
+            # Otherwise the run was refused or is that of others, too; what is made from the page would be made again.
+            if everyone and of.exists() and not is_newer(places.results / "report.html", places.complete):
                 page(settings, places)
             if (places.bigbrain / "runs").is_dir():
                 for line in pages.bigbrain(settings, places):
                     if not stopped_by:
                         say(line)
         return count_states(places, everyone, failures, stopped)
+
+
+def is_newer(page: Path, file: Path) -> bool:
+    """Whether a page was written since a file was."""
+    with suppress(OSError):
+        return page.stat().st_mtime >= file.stat().st_mtime
+    return False
 
 
 def close_killed(places: Places) -> None:
@@ -647,8 +649,10 @@ def versions() -> dict[str, str]:
     for name in VERSIONED:
         with suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-    at = f"--git-dir={ROOT / '.git'}"  # an installed package may lie in an unrelated repository
-    commit = subprocess.run(["git", at, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    # An installed package may lie in an unrelated repository.
+    commit = subprocess.run(
+        ["git", f"--git-dir={ROOT / '.git'}", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
     return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 
 

@@ -197,8 +197,7 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
         # The dataset is cloned again only if the clone is known to be of another version or sites: if the source is
         # gone, the clone is all there is.
         is_other = noted.count(b"#") > 1 and selection.split("\n")[0].encode() not in noted
-        files = (table, places.dataset_facts) if is_other else (table,)
-        yield Damage(files, f"{table} is of another selection")
+        yield Damage((table, places.dataset_facts) if is_other else (table,), f"{table} is of another selection")
 
 
 def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
