@@ -81,7 +81,7 @@ def test_mriqc_by_session_and_at_the_group_level(project: Project, study: None, 
 def test_times_of_an_app_that_was_started_again_are_not_for_comparison(
     project: Project, study: None, engine: Engine, tmp_path: Path
 ) -> None:
-    """It is told to end so until it has been: what failed is part of its participant's time."""
+    """It ends so while a file is there: what failed is part of its participant's time."""
     flag = project.folder / "flags" / "busy"
     flag.parent.mkdir()
     flag.touch()

@@ -97,10 +97,10 @@ def run_participant(job: Job) -> bool:
         if not settings.is_app:
             made /= f"sub-{job.images[0].label}"
         written = [made / entry.path for entry in entries_below(made) if entry.is_file]
+        final = places.analysed(job.participant, settings.is_app)
         turn("stage_out")  # held until the record is written: its flush may wait for others' writes
         made_bytes = sum(path.stat().st_size for path in written)
         with naming_full_tier(tiers["results"], made_bytes, len(written)):
-            final = places.analysed(job.participant, settings.is_app)
             publishing = partial(publish, made, final, settings.results_dataset)
             (copied, kept), usage = run_phase("stage_out", publishing, written)
         phases.append(phase_row("stage_out", usage, copied[0], staging_flows(copied, work_tier, tiers["results"])))

@@ -315,11 +315,8 @@ class Store(Shelf):
                 origin = self.make(reference, where, source)
                 digest = sha256(source)
                 if reference.digest not in (None, digest):
-                    raise SourceError(
-                        f"is another image (sha256 {digest[:12]}...)",
-                        reference.text,
-                        "correct the digest, or ask who keeps the dataset",
-                    )
+                    problem = f"is another image (sha256 {digest[:12]}...)"
+                    raise SourceError(problem, reference.text, "correct the digest, or ask who keeps the dataset")
                 facts = {"sha256": digest, "size_bytes": source.stat().st_size, "source": str(source)}
                 if is_own:
                     flush_file_system(source)

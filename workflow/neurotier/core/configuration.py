@@ -89,7 +89,7 @@ def require_valid(data: Any, schema: Record, where: str) -> None:
     from jsonschema.exceptions import best_match
 
     error = best_match(Draft202012Validator(schema).iter_errors(data))
-    if error:
+    if error is not None:
         raise SettingsError(reason(error)[:300], f"{where} {key_path(error)}")
 
 

@@ -12,18 +12,16 @@ LIBRARY = PACKAGE.parent
 IN_PACKAGE = PACKAGE / "checkout"
 """Where ``setup.py`` puts what lies next to the package in a checkout."""
 
-ROOT = IN_PACKAGE if IN_PACKAGE.is_dir() else LIBRARY.parent
+IS_INSTALLED = IN_PACKAGE.is_dir()
+ROOT = IN_PACKAGE if IS_INSTALLED else LIBRARY.parent
 """The folder that holds ``workflow/``, ``config/``, ``profiles/`` and ``containers/``."""
 
 
-def search_path(
-    variable: str = "PYTHONPATH", folder: object = "" if IN_PACKAGE.is_dir() else LIBRARY, unset: str = ""
-) -> str:
+def search_path(variable: str = "PYTHONPATH", folder: object = "" if IS_INSTALLED else LIBRARY, unset: str = "") -> str:
     """A search path from the environment with a folder put first; as ``PYTHONPATH``, it leads to a checkout's package.
 
     One that is installed is found without it, and lies among others, which another Python (of a tool, or of a rule that
     is not ours) would import instead of its own.
     """
-    return os.pathsep.join(
-        dict.fromkeys(filter(None, [str(folder), *os.environ.get(variable, unset).split(os.pathsep)]))
-    )
+    known = os.environ.get(variable, unset).split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys(filter(None, [str(folder), *known])))

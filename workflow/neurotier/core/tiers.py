@@ -351,10 +351,9 @@ def is_per_node(settings: Settings, name: str) -> bool:
 
     That is so if it is declared so, or if it is memory or a disk and holds nothing that all jobs share.
     """
+    shared = {settings.placement[role] for role in SHARED_ROLES}
     tier = settings.tiers[name]
-    return tier.node or (
-        not KINDS[tier.kind].remote and name not in {settings.placement[role] for role in SHARED_ROLES}
-    )
+    return tier.node or (not KINDS[tier.kind].remote and name not in shared)
 
 
 def tier_named(settings: Settings, name: str) -> Tier:
@@ -395,7 +394,7 @@ def tiers_of(settings: Settings, in_job: bool = False, on_cluster: bool = False)
     return tiers
 
 
-def with_absolute_paths(settings: Settings, on_cluster: bool = False) -> Settings:
+def with_absolute_paths(settings: Settings, on_cluster: bool) -> Settings:
     """The settings with tier paths made absolute, so that they mean the same in every working folder and environment.
 
     Paths stay as written if they cannot be expanded here and, for jobs on a cluster (``on_cluster``), if each node has

@@ -150,7 +150,8 @@ def index_dataset(
     if not dataset.unreachable:
         check_known("sessions", "ses", settings.sessions, (image.session for image in images))
         check_known("runs", "run", settings.runs, (image.bids_run for image in images))
-    selected = filter_images([image for image in images if is_participant(image.label)], settings, is_app)
+    asked = [image for image in images if is_participant(image.label)]
+    selected = filter_images(asked, settings, is_app)
     if not selected:
         raise InputError("nothing is left to analyse", where, "see the filters under dataset")
     return Index(sorted(selected, key=lambda image: image.path), dict(sorted(skipped.items())))
@@ -366,8 +367,9 @@ def image_at(path: str, site: str, suffixes: Sequence[str] | None) -> Image | No
     if not SAFE_PATH.fullmatch(path):
         raise InputError("the name has characters that BIDS paths do not have")
     session = rest[0].removeprefix("ses-") if rest[0].startswith("ses-") and len(rest) > 1 else ""
-    run = re.search(rf"_run-({LABEL})", name)
-    return Image(str(PurePosixPath(site, subject)), site, label_of(subject), session, run[1] if run else "", path)
+    bids_run = re.search(rf"_run-({LABEL})", name)
+    participant = str(PurePosixPath(site, subject))
+    return Image(participant, site, label_of(subject), session, bids_run[1] if bids_run else "", path)
 
 
 def is_t1w(path: str) -> bool:

@@ -431,10 +431,9 @@ def run_planned(campaign: Campaign, run: PlannedRun) -> Record:
     started_s, condition = time.monotonic(), run.condition
     log = campaign.places.logs / "run_campaign" / f"{run.folder}.log"
     folder, settings = campaign.folder(run), campaign.settings
+    results = inner_results(campaign.places) / f"{run.name}_{run.repetition}"
     file = folder.with_name(f".{folder.name}.yaml")
-    inner = inner_settings(
-        run.configuration, settings, inner_results(campaign.places) / f"{run.name}_{run.repetition}", file
-    )
+    inner = inner_settings(run.configuration, settings, results, file)
     places = Places.from_settings(inner)
     make_private(places.results.parent)
     # by its identity, a run recognises what a killed run left on a shared work tier, even on another node

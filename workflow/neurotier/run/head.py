@@ -192,9 +192,8 @@ class Head:
                     plan.most_mb = known["limits"].get("mem_mb")
                 else:
                     plan.room |= known["limits"]  # only now are the tiers known to respond
-                announce_pages(
-                    [plan.places.results / f"{PAGES[target]}.html" for target in sorted(PAGES.keys() & command.targets)]
-                )
+                asked = sorted(PAGES.keys() & command.targets)
+                announce_pages([plan.places.results / f"{PAGES[target]}.html" for target in asked])
                 add_hooks(
                     workflow,
                     onstart=self.begin,
@@ -357,10 +356,8 @@ class Head:
         }
         tiers = tiers_of(settings, on_cluster=on_cluster)
         if command.targets == {"check"}:  # the check itself reports faults of other tiers
-            tiers = {
-                role: tier if tier.name == tiers["results"].name else tier._replace(node=True)
-                for role, tier in tiers.items()
-            }
+            needed = tiers["results"].name
+            tiers = {role: tier if tier.name == needed else tier._replace(node=True) for role, tier in tiers.items()}
         for tier in dict.fromkeys(tiers.values()):
             tier.claim()
         run = identifier()
@@ -429,9 +426,9 @@ class Head:
             said = f": {counts}" if selected_in(places) and not is_campaign else ""
             say(f"Stopped by {stopped_by}{said}; start the same command again to go on")
             return
-        analyses = self.command().targets - WITHOUT_PARTICIPANTS
+        has_analysed = succeeded and self.command().targets - WITHOUT_PARTICIPANTS
         has_report = not is_campaign and is_newer(report, places.latest_run)
-        if has_report or (succeeded and analyses and selected_in(places)):
+        if has_report or (has_analysed and selected_in(places)):
             say(f"Results: {counts}")
         if has_report:
             with suppress(*DAMAGED):  # the page says what is missing
@@ -439,7 +436,7 @@ class Head:
                     if row["run"] == current_run():
                         say(f"Timings: {timings(row['valid'])}")
             say(f"Report: {report}")
-        elif succeeded and analyses and report.exists():
+        elif has_analysed and report.exists():
             say(f"Report of an earlier run: {report}; target all makes it again")
         if self.plan.is_comparing and is_newer(comparison, places.latest_run):
             with suppress(*DAMAGED):
@@ -476,9 +473,8 @@ class Head:
         close_run(places, run, everyone, failures)
         for one in failed_on_nodes if not stopped_by else ():
             say(str(one.get("line")))
-        for path, reason in requested_unreachable(
-            read_intact_json(places.dataset_facts).get("unreachable", {}), settings.dataset.participants
-        ).items():
+        unreachable = read_intact_json(places.dataset_facts).get("unreachable", {})
+        for path, reason in requested_unreachable(unreachable, settings.dataset.participants).items():
             say(f"failed  {path}: cannot be reached: {reason}")
         for failure in failures:
             say(f"failed  {failure['participant']}: {failure['reason']}")
@@ -649,10 +645,8 @@ def versions() -> dict[str, str]:
     for name in VERSIONED:
         with suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-    # An installed package may lie in an unrelated repository.
-    commit = subprocess.run(
-        ["git", f"--git-dir={ROOT / '.git'}", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
-    )
+    at = f"--git-dir={ROOT / '.git'}"  # an installed package may lie in an unrelated repository
+    commit = subprocess.run(["git", at, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return installed | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 
 

@@ -197,7 +197,8 @@ def damaged_index(places: Places, selection: str) -> Iterator[Damage]:
         # The dataset is cloned again only if the clone is known to be of another version or sites: if the source is
         # gone, the clone is all there is.
         is_other = noted.count(b"#") > 1 and selection.split("\n")[0].encode() not in noted
-        yield Damage((table, places.dataset_facts) if is_other else (table,), f"{table} is of another selection")
+        files = (table, places.dataset_facts) if is_other else (table,)
+        yield Damage(files, f"{table} is of another selection")
 
 
 def damaged_outputs(places: Places, outputs_of: OutputsOf) -> Iterator[Damage]:
@@ -237,11 +238,8 @@ def remove_partial(places: Places, outputs_of: OutputsOf, targets: Collection[st
 def quickly_made(places: Places, outputs_of: OutputsOf, of: Collection[str] = QUICKLY_MADE) -> list[Path]:
     """Tables, figures and pages that are made in seconds: those in the given folders, or in a folder ``figures`` below
     one of them."""
-    return [
-        places.results / name
-        for name in outputs_in(places, outputs_of, of)
-        if len(name.parts) < 3 or name.parts[1] == "figures"
-    ]
+    names = outputs_in(places, outputs_of, of)
+    return [places.results / name for name in names if len(name.parts) < 3 or name.parts[1] == "figures"]
 
 
 def outputs_with(file: Path, places: Places, outputs_of: OutputsOf) -> list[Path]:
@@ -302,12 +300,8 @@ def files_of_rules(places: Places) -> Iterator[Path]:
 def remove_damaged_metadata() -> None:
     """Remove damaged metadata records of Snakemake, which would make it fail; names that begin with ``@`` are
     subfolders."""
-    known = [
-        Path(root, name)
-        for root, names, files in os.walk(".snakemake/metadata")
-        for name in [*names, *files]
-        if not name.startswith("@")
-    ]
+    walk = os.walk(".snakemake/metadata")
+    known = [Path(root, name) for root, names, files in walk for name in [*names, *files] if not name.startswith("@")]
     damaged = [file for file in known if not read_json_or_empty(file)]
     time.sleep(LOOK_AGAIN_S * bool(damaged))
     for file in damaged:

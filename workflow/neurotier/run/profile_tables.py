@@ -201,9 +201,8 @@ def run_row(
     whole = facts["started_s"] - CLOCKS_S, facts.get("ended_s", time.time()) + CLOCKS_S
     facts["clock_set"] = clock_was_set(readings) or (facts.get("elsewhere") and extent([*spans, whole]) != whole)
     facts["paused"] = STOPPED in {row["account_reason"] for row in rows}
-    needs = needs_of(
-        Needs(Settings.from_json(facts["settings"]), places, on_cluster=False), {row["participant"] for row in rows}
-    )
+    needed_by = Needs(Settings.from_json(facts["settings"]), places, on_cluster=False)
+    needs = needs_of(needed_by, {row["participant"] for row in rows})
     return {
         "run": run,
         "valid": validity(facts, failed, missing, len(spans), everyone, run == current_run()),

@@ -98,11 +98,10 @@ def read_accounting() -> Mine:
         ]
 
     mine = "associations", "where", f"user={user_name()}"
-    usual = dict(rows("user", "where", f"name={user_name()}", "format=DefaultAccount,User"))
+    usual = rows("user", "where", f"name={user_name()}", "format=DefaultAccount,User")
     own = rows(*mine, "format=Account,DefaultQOS,QOS,MaxWall,MaxSubmitJobs")
-    own.sort(key=lambda row: row[0] not in usual)
     # Lineage, in Slurm 23.11 and later: LAB|/DEPARTMENT/LAB/0-USER/
-    accounts = {row[0]: row[0] for row in own} | dict(rows(*mine, "format=Account,Lineage"))
+    accounts = {row[0]: row[0] for row in [*usual, *own]} | dict(rows(*mine, "format=Account,Lineage"))
     first = [row for row in own if row[0] == next(filter(is_plain, accounts), None)]
     qos = {
         row[0]: (minutes_of(row[1]), slurm.number(row[2]))

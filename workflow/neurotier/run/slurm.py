@@ -128,9 +128,9 @@ def queue(*options: str) -> dict[str, Queued]:
     if reason and (NOT_SET_UP not in reason or options):  # a caller that passes options has jobs in Slurm
         raise BusyError(reason, "Slurm", "start the same command again when squeue answers")
     # Numbers are like 100, 100_0 in an array, or 100+0. The name of a user's own job may have line breaks.
-    found = re.findall(r"^(\d\S*?)\|(.*?)\|(.*?)\|(.*?)\|(.*?)\|(.*)$", said, re.MULTILINE)
-    jobs = {number: Queued(*about) for number, *about in found}
-    return {number: job for number, job in jobs.items() if "--states=all" in options or job.state not in OVER}
+    jobs = re.findall(r"^(\d\S*?)\|(.*?)\|(.*?)\|(.*?)\|(.*?)\|(.*)$", said, re.MULTILINE)
+    every = "--states=all" in options
+    return {number: Queued(state, *about) for number, state, *about in jobs if every or state not in OVER}
 
 
 def cancel(numbers: Collection[str], *options: str, patience_s: float = CANCEL_S) -> dict[str, str]:

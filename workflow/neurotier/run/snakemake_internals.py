@@ -344,7 +344,7 @@ def separate_slurm_logs(workflow: Any, folder: Path) -> None:
     logs.
     """
     executor = workflow.scheduler._executor
-    if name := getattr(executor, "run_uuid", None):
+    if (name := getattr(executor, "run_uuid", None)) is not None:
         folder = executor.slurm_logdir if workflow.executor_settings.logdir else folder
         if "%j" in str(folder):
             raise SettingsError("%j in its path is the number of a job to Slurm", folder, "choose another folder")

@@ -96,9 +96,8 @@ class Description(NamedTuple):
         scaled = {name: round(getattr(self, name) * factor) for name in names}
         for name in ("folders", "removed_files"):
             scaled[name] = min(scaled[name], sum(count for count, _ in files))
-        return self._replace(
-            files=files, results=scaled_pairs(self.results, factor), cpu_s=self.cpu_s * factor, **scaled
-        )
+        results = scaled_pairs(self.results, factor)
+        return self._replace(files=files, results=results, cpu_s=self.cpu_s * factor, **scaled)
 
 
 def scaled_pairs(pairs: Pairs, factor: float) -> Pairs:
